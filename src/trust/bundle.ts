@@ -8,7 +8,7 @@ export const SIGNATURE_FILE = 'skill.oms.sig'
 export const MAX_SIGNATURE_BYTES = 2 * 1_048_576
 
 const MEDIA_TYPE = 'application/vnd.dev.sigstore.bundle.v0.3+json'
-const PAYLOAD_TYPE = 'application/vnd.in-toto+json'
+export const PAYLOAD_TYPE = 'application/vnd.in-toto+json'
 const MAX_CERTIFICATES = 10
 
 const BundleSchema = Type.Object({
@@ -67,11 +67,6 @@ export function formatBundle ({ payload, signature, keyHint, certificates }: Bun
     verificationMaterial: { ...signer, tlogEntries: [] },
     dsseEnvelope: { payload: payload.toString('base64'), payloadType: PAYLOAD_TYPE, signatures }
   })}\n`
-}
-
-/** The bytes that a signature is over: DSSE's pre-authentication encoding. Lengths are numbers of bytes. */
-export function signedBytes (payload: Buffer): Buffer {
-  return Buffer.concat([Buffer.from(`DSSEv1 ${PAYLOAD_TYPE.length} ${PAYLOAD_TYPE} ${payload.length} `), payload])
 }
 
 /** @throws BundleError with this sentence when it is not JSON of this shape; unknown keys are ignored */

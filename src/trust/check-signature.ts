@@ -1,9 +1,10 @@
 import { quoteList } from '../core/format/findings.ts'
+import { quote } from '../core/shared/text.ts'
 import type { SkillState } from '../core/revisions/state.ts'
 import type { TrustStatus } from '../schemas/trust.ts'
 import type { ManifestFile } from '../core/shared/skill.ts'
-import { BundleError, MAX_SIGNATURE_BYTES, parseBundle, SIGNATURE_FILE } from './bundle.ts'
-import { type Identity, identify, type Signer } from './signers.ts'
+import { type Bundle, BundleError, MAX_SIGNATURE_BYTES, parseBundle, SIGNATURE_FILE } from './bundle.ts'
+import { type Identity, identify, leafOf, type Signer } from './signers.ts'
 import { parseStatement, type SignedFiles } from './statement.ts'
 
 /** The result of checking the signature of one state of a skill. */
@@ -32,7 +33,7 @@ export async function checkSignature (state: SkillState, signers: readonly Signe
     const bundle = parseBundle((await state.file(SIGNATURE_FILE)).bytes)
     identity = await identify(bundle, signers)
     if (identity === undefined) {
-      return resultOf('untrusted', 'the skill is signed by somebody who is not in the trust file')
+      return resultOf('untrusted', `the skill is signed by somebody who is not in the trust file${issuerIn(bundle)}`)
     }
     const { difference, exempt } = compare(files, parseStatement(bundle.payload))
     if (difference === undefined) return { status: 'valid', identity, problem: '', exempt }
@@ -41,6 +42,14 @@ export async function checkSignature (state: SkillState, signers: readonly Signe
     if (!(error instanceof BundleError)) throw error
     return resultOf('invalid', `the signature ${error.message}`, identity)
   }
+}
+
+/** Says which certificate the trust file would have to name. */
+function issuerIn (bundle: Bundle): string {
+  const leaf = leafOf(bundle)
+  if (leaf === undefined) return ''
+  const [owner, issuer] = [leaf.subject, leaf.issuer].map((name) => quote(name.replaceAll('\n', ', ').slice(0, 200)))
+  return `: the certificate of ${owner} was issued by ${issuer}`
 }
 
 /** What differs from what was signed, in words; undefined when nothing does. And the files that were not signed. */
@@ -56,7 +65,7 @@ function compare (
   const changed = signed.filter((path) => present.has(path) && present.get(path) !== digests.get(path))
   const added = unsigned.filter((path) => !isExempt(path))
   const [paths, what = ''] = ([
-    [changed, 'changed'], [added, 'came'], [removed, 'went away, or became a file that is never served,']
+    [changed, 'changed'], [added, 'was added'], [removed, 'was removed, or is now hidden,']
   ] as const).find(([paths]) => paths.length > 0) ?? []
   return { difference: paths && `${quoteList(paths)} ${what}`, exempt: unsigned.filter(isExempt) }
 }

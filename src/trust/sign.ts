@@ -1,9 +1,10 @@
 import { createPrivateKey, createPublicKey, sign } from 'node:crypto'
+import { dsse } from '@sigstore/core'
 import { reasonOf, replaceEntry } from '../config/files/files.ts'
 import { ConfigError } from '../config/setting.ts'
 import type { SkillState } from '../core/revisions/state.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
-import { formatBundle, SIGNATURE_FILE, signedBytes } from './bundle.ts'
+import { formatBundle, PAYLOAD_TYPE, SIGNATURE_FILE } from './bundle.ts'
 import { certificatesIn, hashOf, hintOf } from './signers.ts'
 import { createStatement } from './statement.ts'
 import { unreadPart } from './verify.ts'
@@ -58,7 +59,7 @@ async function signatureOf (state: SkillState, { key, certificates }: SigningKey
   if (payload === undefined) throw new ConfigError(`the skill ${name} has no files`)
   return formatBundle({
     payload,
-    signature: sign(hashOf(key), signedBytes(payload), key),
+    signature: sign(hashOf(key), dsse.preAuthEncoding(PAYLOAD_TYPE, payload), key),
     keyHint: certificates.length === 0 ? hintOf(createPublicKey(key)) : undefined,
     certificates: certificates.map(({ raw }) => raw)
   })

@@ -1,15 +1,16 @@
 import { createHash, type KeyObject, verify, X509Certificate } from 'node:crypto'
 import { promisify } from 'node:util'
-import { type Bundle, BundleError, signedBytes } from './bundle.ts'
+import { dsse, X509Certificate as ParsedCertificate } from '@sigstore/core'
+import { type Bundle, BundleError, PAYLOAD_TYPE } from './bundle.ts'
 
 type Certificates = readonly X509Certificate[]
 
-/** Somebody whose signatures count. */
+/** Somebody whose signatures count: by a key, or by a certificate. */
 export interface Signer {
   readonly name: string
-  /** A key of the signer's, or the certificates that a signer's certificate must descend from. */
   readonly key?: KeyObject
-  readonly roots?: Certificates
+  /** One of them issued the signer's certificate, or is the signer's certificate. */
+  readonly issuers?: Certificates
   /** Whether a signature stays good after the certificate has expired. */
   readonly acceptsExpired: boolean
 }
@@ -23,6 +24,10 @@ export interface Identity {
 
 /** Extended key usage: code signing, and any. */
 const SIGNING_USAGES = ['1.3.6.1.5.5.7.3.3', '2.5.29.37.0']
+
+/** Extensions that are evaluated here, or only say who the owner is: key usage, names, basic constraints, extended. */
+const SUPPORTED_EXTENSIONS = ['2.5.29.15', '2.5.29.17', '2.5.29.19', '2.5.29.37']
+const NAME_CONSTRAINTS = '2.5.29.30'
 
 /** The hash belongs to the curve (Sigstore's registry of algorithms). */
 const HASHES: Readonly<Record<string, string>> = { prime256v1: 'sha256', secp384r1: 'sha384', secp521r1: 'sha512' }
@@ -47,58 +52,81 @@ export function hintOf (publicKey: KeyObject): string {
 }
 
 /**
- * Whose signature a bundle has; undefined for somebody who is not among the signers.
- * @throws BundleError when the signature does not fit its statement
+ * Finds the signer of a bundle; undefined for one who is not among the signers. There are no chains: the certificate of
+ * a signer was issued by one that the trust file names.
+ * @throws BundleError when the signature does not match its statement, or its certificate is not one for signing code
  */
 export async function identify (bundle: Bundle, signers: readonly Signer[]): Promise<Identity | undefined> {
-  const { keyHint: hint, certificates } = bundle
-  const [leaf, ...others] = parseCertificates(certificates)
+  const { keyHint: hint } = bundle
+  const leaf = leafOf(bundle)
   for (const signer of signers) {
-    const chain = leaf && signer.roots && findChain(leaf, others, signer.roots)
+    const issuer = leaf && signer.issuers?.find((each) => isSame(each, leaf) || isIssuedBy(leaf, each))
     const isHinted = signer.key !== undefined && (hint === '' || hint === hintOf(signer.key))
-    const key = isHinted ? signer.key : chain && leaf?.publicKey
+    const key = isHinted ? signer.key : issuer && leaf?.publicKey
     if (key === undefined) continue
-    if (leaf?.keyUsage?.some((usage) => SIGNING_USAGES.includes(usage)) === false) {
-      throw new BundleError('was made with a certificate that is not one for signing code')
-    }
+    const problem = leaf && (signingProblem(leaf) ?? certificateProblem(leaf))
+    if (problem !== undefined) throw new BundleError(`was made with a certificate that ${problem}`)
     if (await isSignedBy(bundle, key)) {
+      const certificates = [leaf ?? [], issuer ?? []].flat()
       return {
         signer,
-        validFrom: Math.max(-Infinity, ...(chain ?? []).map(({ validFrom }) => Date.parse(validFrom))),
-        validTo: Math.min(Infinity, ...(chain ?? []).map(({ validTo }) => Date.parse(validTo)))
+        validFrom: Math.max(-Infinity, ...certificates.map(({ validFrom }) => Date.parse(validFrom))),
+        validTo: Math.min(Infinity, ...certificates.map(({ validTo }) => Date.parse(validTo)))
       }
     }
-    // A signer without a hint may have signed it with another key.
-    if (hint !== '') throw new BundleError('does not belong to the list of files that it comes with')
+    // Another signer without a hint may have made it.
+    if (hint !== '') {
+      throw new BundleError('does not match its list of files: the list was changed, or signed with another key')
+    }
   }
   return undefined
 }
 
-function parseCertificates (certificates: readonly Buffer[]): Certificates {
+/** The certificate of a bundle's signer. The ones after it are not needed. */
+export function leafOf ({ certificates: [der] }: Bundle): X509Certificate | undefined {
   try {
-    return certificates.map((der) => new X509Certificate(der))
+    return der && new X509Certificate(der)
   } catch (error) {
     throw new BundleError('has a certificate that cannot be read', { cause: error })
   }
 }
 
-/** From the leaf to one of the roots, through each certificate of a bundle once at most. */
-function findChain (leaf: X509Certificate, others: Certificates, roots: Certificates): Certificates | undefined {
-  const has = (certificates: Certificates, { fingerprint256 }: X509Certificate): boolean =>
-    certificates.some((each) => each.fingerprint256 === fingerprint256)
-  const chain = [leaf]
-  for (let last = leaf; ;) {
-    if (has(roots, last)) return chain
-    const root = roots.find((each) => isIssued(last, each))
-    if (root !== undefined) return [...chain, root]
-    const next = others.find((other) => !has(chain, other) && isIssued(last, other))
-    if (next === undefined) return undefined
-    chain.push(next)
-    last = next
+/**
+ * Why neither signatures for code nor certificates for signers can rely on a certificate, as the end of a sentence.
+ * Conditions that are not evaluated are refused.
+ */
+export function certificateProblem (certificate: X509Certificate): string | undefined {
+  // Node calls the extended key usage so.
+  if (certificate.keyUsage?.some((usage) => SIGNING_USAGES.includes(usage)) === false) {
+    return 'lacks the extended key usage codeSigning'
   }
+  const { extensions } = ParsedCertificate.parse(certificate.raw)
+  const seen = new Set<string>()
+  for (const { subs: [id, critical, value] } of extensions) {
+    const name = id?.toOID() ?? ''
+    // Without a value after it, the second member is the value.
+    const isCritical = value !== undefined && critical?.toBoolean() === true
+    if (seen.has(name)) return `has the extension ${name} twice`
+    if (name === NAME_CONSTRAINTS) return 'has name constraints, which are not supported'
+    if (isCritical && !SUPPORTED_EXTENSIONS.includes(name)) {
+      return `has the critical extension ${name}, which is not supported`
+    }
+    seen.add(name)
+  }
+  return undefined
 }
 
-function isIssued (certificate: X509Certificate, issuer: X509Certificate): boolean {
+function signingProblem ({ raw }: X509Certificate): string | undefined {
+  const isAllowed = ParsedCertificate.parse(raw).extKeyUsage?.digitalSignature !== false
+  return isAllowed ? undefined : 'lacks the key usage digitalSignature'
+}
+
+function isSame (a: X509Certificate, b: X509Certificate): boolean {
+  return a.fingerprint256 === b.fingerprint256
+}
+
+/** Whether a certificate authority has issued a certificate: its name, its key and its right to do so. */
+function isIssuedBy (certificate: X509Certificate, issuer: X509Certificate): boolean {
   return issuer.ca && certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey)
 }
 
@@ -106,7 +134,7 @@ async function isSignedBy ({ payload, signature }: Bundle, key: KeyObject): Prom
   const hash = hashOf(key)
   if (hash === undefined) throw new BundleError('was made with a kind of key that is not supported')
   try {
-    return await verifyAsync(hash, signedBytes(payload), key, signature)
+    return await verifyAsync(hash, dsse.preAuthEncoding(PAYLOAD_TYPE, payload), key, signature)
   } catch {
     return false
   }

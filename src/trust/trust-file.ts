@@ -6,7 +6,7 @@ import type { ReadNamed } from '../config/files/followed-file.ts'
 import { ConfigError, didYouMean, noSuchRoot } from '../config/setting.ts'
 import { parseYamlFile, type YamlPath } from '../config/files/yaml-file.ts'
 import { NamedFile, parseScans, type ScanRules, ScanRulesSchema } from './scans.ts'
-import { certificatesIn, hashOf, type Signer } from './signers.ts'
+import { certificateProblem, certificatesIn, hashOf, type Signer } from './signers.ts'
 import { StringEnum } from '../schemas/typebox.ts'
 
 const REVISION = /^sha256:[0-9a-f]{64}$/
@@ -19,7 +19,7 @@ export const TrustFileSchema = Type.Object({
       description: 'What answers and the log call the signer. Several keys may have one name'
     }),
     key: Type.Optional(NamedFile('A public key (PEM; P-256, P-384 or P-521)')),
-    root: Type.Optional(NamedFile('Certificates (PEM) that the certificate of the signer must descend from')),
+    root: Type.Optional(NamedFile('Certificates (PEM): one of them issued the certificate of the signer, or is it')),
     expired: Type.Optional(StringEnum(['refuse', 'accept'], {
       description: 'With `root`: whether unchanged skills stay valid after the certificate has expired. ' +
         'Default `refuse`'
@@ -67,8 +67,10 @@ export async function parseTrust (
     throw file.error(['deny', index], `is neither a revision nor the name of a signer${didYouMean(denied, names)}`)
   }
 
-  /** What the file has that is named there. */
-  async function load<T> (at: YamlPath, named: string, parse: (text: string, place: string) => T): Promise<T> {
+  /** Reads the file that is named there. */
+  async function load<T> (
+    at: YamlPath, named: string, expected: string, parse: (text: string, place: string) => T
+  ): Promise<T> {
     const place = resolve(dirname(path), named)
     const text = await readNamed(place).catch((error: unknown) => {
       throw file.error(at, `names a file that cannot be read: ${reasonOf(error)}`)
@@ -76,7 +78,7 @@ export async function parseTrust (
     try {
       return parse(text, place)
     } catch (error) {
-      throw error instanceof ConfigError ? error : file.error(at, 'does not name a PEM file of the right kind')
+      throw error instanceof ConfigError ? error : file.error(at, `must name ${expected}`)
     }
   }
 
@@ -84,12 +86,12 @@ export async function parseTrust (
   for (const [index, { name, key, root, expired }] of signers.entries()) {
     const at = ['signers', index] as const
     if ((key === undefined) === (root === undefined)) throw file.error(at, 'needs either key or root')
-    loaded.push({
-      name,
-      acceptsExpired: expired === 'accept',
-      ...key !== undefined && { key: await load([...at, 'key'], key, parseKey) },
-      ...root !== undefined && { roots: await load([...at, 'root'], root, certificatesIn) }
-    })
+    const known = key === undefined
+      ? { issuers: await load([...at, 'root'], root ?? '', 'a PEM file with certificates', certificatesIn) }
+      : { key: await load([...at, 'key'], key, 'a PEM file with a P-256, P-384 or P-521 public key', parseKey) }
+    const problem = known.issuers?.map(certificateProblem).find((each) => each !== undefined)
+    if (problem !== undefined) throw file.error([...at, 'root'], `names a certificate that ${problem}`)
+    loaded.push({ name, acceptsExpired: expired === 'accept', ...known })
   }
   return {
     signers: loaded,
@@ -98,7 +100,8 @@ export async function parseTrust (
     ...scans && {
       scans: {
         ...scans,
-        byRevision: await load(['scans', 'file'], scans.file, (text, place) => parseScans(place, text))
+        byRevision: await load(['scans', 'file'], scans.file, 'a file of scans',
+          (text, place) => parseScans(place, text))
       }
     }
   }

@@ -86,8 +86,8 @@ t.test('K95: a trust file that cannot be used is one line with its file, line an
     ['trusted: yes', /trust\.yaml:3: trusted is an unknown key; allowed: signers, roots, deny, scans$/m],
     ['  - { name: x }', /trust\.yaml:3: signers\[1\] needs either key or root$/m],
     ['  - { name: x, key: missing.pem }', /trust\.yaml:3: signers\[1\]\.key names a file that cannot be read: ENOENT: no such file or directory$/m],
-    ['  - { name: x, key: ../private.pem }', /trust\.yaml:3: signers\[1\]\.key does not name a PEM file of the right kind$/m],
-    ['  - { name: x, root: acme.pem }', /trust\.yaml:3: signers\[1\]\.root does not name a PEM file of the right kind$/m]
+    ['  - { name: x, key: ../private.pem }', /trust\.yaml:3: signers\[1\]\.key must name a PEM file with a P-256, P-384 or P-521 public key$/m],
+    ['  - { name: x, root: acme.pem }', /trust\.yaml:3: signers\[1\]\.root must name a PEM file with certificates$/m]
   ] as const) {
     const cwd = world(t, text)
     const { openTrust } = await import('../../src/trust/trust.ts')

@@ -1,25 +1,22 @@
-import { spawnSync } from 'node:child_process'
-import { createPrivateKey, createPublicKey, sign as signBytes, X509Certificate } from 'node:crypto'
+import { createPublicKey, sign as signBytes, X509Certificate } from 'node:crypto'
 import fs from 'node:fs'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { bundleToJSON } from '@sigstore/bundle'
 import { DSSEBundleBuilder } from '@sigstore/sign'
 import t, { type Test } from 'tap'
-import { formatBundle, signedBytes } from '../../src/trust/bundle.ts'
+import { formatBundle } from '../../src/trust/bundle.ts'
 import { parseScans } from '../../src/trust/scans.ts'
 import { hintOf, type Signer } from '../../src/trust/signers.ts'
 import {
-  type Authority, type KeyPair, makeAuthority, makeKeyPair, sign, startGuarded, statementAbout, type StatementDraft, trustOf, verify
+  type KeyPair, makeKeyPair, sign, startGuarded, statementAbout, type StatementDraft, trustOf, verify
 } from '../helper/signing.ts'
 import { skill } from '../helper/skills.ts'
 
 const DAY_MS = 86_400_000
-const YEAR_MS = 365 * DAY_MS
 const PAYLOAD_TYPE = 'application/vnd.in-toto+json'
-const FOREIGN = /^the skill is signed by somebody who is not in the trust file$/
+const FOREIGN = /^the skill is signed by somebody who is not in the trust file/
 const NO_LIST = /does not list files by SHA-256 as OpenSSF Model Signing/
-const CERTIFICATE_END = /(?<=-----END CERTIFICATE-----\n)/
 
 /** A bundle by the Sigstore project's own code. */
 async function sigstoreBundle (payload: Buffer, { privateKey }: KeyPair, hint: string, type = PAYLOAD_TYPE) {
@@ -59,7 +56,7 @@ t.test('K95: a skill that sign has signed is valid, and a bit of its signature d
     const payload = Buffer.from(bundle.dsseEnvelope.payload, 'base64').toString().replace('"demo"', '"Demo"')
     bundle.dsseEnvelope.payload = Buffer.from(payload).toString('base64')
     fs.writeFileSync(file, JSON.stringify(bundle))
-    const problem = 'the signature does not belong to the list of files that it comes with'
+    const problem = 'the signature does not match its list of files: the list was changed, or signed with another key'
     t.strictSame(await statusOf(folder, trust()), ['invalid', null, problem], curve)
   }
 })
@@ -121,70 +118,22 @@ t.test('K95: what the format leaves out of signatures may change, and is not ser
   await t.rejects(async () => await skills.read('demo', (skill) => skill.file('.github/ci.yml')), { code: 'file_not_found' })
 })
 
-const WITH_OPENSSL = { skip: spawnSync('openssl', ['version']).status !== 0 && 'openssl is not installed' }
-
-t.test('K95: a signer is known by the root of its certificate, within its time', WITH_OPENSSL, async (t) => {
-  const authorities = t.testdir()
-  const make = (name: string, options = {}) => makeAuthority(join(authorities, name), options)
-  const [acme, other, server] = [make('acme'), make('other'), make('server', { usage: 'serverAuth' })]
-  // Names the certificate between as its issuer, and is of another one with that name.
-  const forged = make('forged', { more: 'authorityKeyIdentifier=none\n' })
-  const [[own], [, middle]] = [forged, acme].map(({ chain }) => chain.split(CERTIFICATE_END)) as [string[], string[]]
-  const leafAuthority = 'basicConstraints=critical,CA:FALSE\nkeyUsage=critical,keyCertSign\n'
-  const noSigning = 'basicConstraints=critical,CA:TRUE\nkeyUsage=critical,digitalSignature\n'
-  const folder = makeSkill(t)
-  for (const [label, { leaf, chain, roots }, status] of [
-    ['good', forged, 'valid'],
-    ['forged', { ...forged, chain: `${own}${middle}`, roots: acme.roots }, 'untrusted'],
-    ['issued by one that is no authority', make('leaf', { ca: leafAuthority }), 'untrusted'],
-    ['issued by one that may sign no others', make('usage', { ca: noSigning }), 'untrusted']
-  ] as const) {
-    await sign(folder, leaf, chain)
-    t.equal((await statusOf(folder, trustOf([{ roots }])))[0], status, label)
-  }
-
-  const trust = ({ roots }: { readonly roots: readonly X509Certificate[] }, acceptsExpired = false) => {
-    const signers = [...roots === other.roots ? [{ name: 'other', roots }] : [], { roots, acceptsExpired }]
-    return trustOf(signers, { roots: new Map([['demo', 'require']]) })
-  }
-  const signWith = ({ leaf, chain }: Authority): Promise<unknown> => sign(folder, leaf, chain)
-  await signWith(acme)
-  const what = 'the certificate of acme, which signed the skill,'
-  for (const [years, policy, isServed, status, signer, problem] of [
-    [0, trust(acme), true, 'valid', 'acme', /^$/],
-    [0, trust(other), false, 'untrusted', null, FOREIGN],
-    [2, trust(acme), false, 'expired', 'acme', new RegExp(`^${what} expired on \\d{4}-\\d\\d-\\d\\d$`)],
-    [2, trust(acme, true), true, 'expired', 'acme', /expired on/],
-    [-2, trust(acme), false, 'expired', 'acme', /is not valid before/],
-    [0.95, trust(acme), true, 'valid', 'acme', /expires on/]
-  ] as const) {
-    const [verified] = await atTime(t, years * YEAR_MS, () => verify(folder, policy.policy))
-    t.match(verified, { isServed, problem, report: { status, signer } }, `${status} after ${years} years`)
-  }
-  await signWith(server)
-  t.match(await statusOf(folder, trust(server)), ['invalid', null, /not one for signing code/])
-
-  // A chain that names the right root and was not issued by it; a signature by another key than the leaf's.
-  await sign(folder, other.leaf, other.chain)
-  const payload = statementAbout(folder)
-  const chain = acme.chain.split(CERTIFICATE_END).map((pem) => new X509Certificate(pem).raw)
-  const signature = signBytes('sha384', signedBytes(payload), createPrivateKey(other.leaf.privatePem))
-  for (const [certificates, status, problem] of [
-    [chain.slice(0, 2), 'invalid', /does not belong/], [chain.slice(0, 1), 'untrusted', FOREIGN]
-  ] as const) {
-    const bundle = formatBundle({ payload, signature, keyHint: undefined, certificates })
-    fs.writeFileSync(join(folder, 'skill.oms.sig'), bundle)
-    t.match(await statusOf(folder, trust(acme)), [status, null, problem])
-  }
-})
-
 const FIXTURES = fileURLToPath(new URL('../fixtures/model-signing/', import.meta.url))
 const fixture = (name: string): Buffer => fs.readFileSync(join(FIXTURES, name))
 const keyOf = (name: string): Partial<Signer> => ({ name, key: createPublicKey(fixture(`${name}.pem`)) })
-const rootOf = (name: string): Partial<Signer> => ({ name, roots: [new X509Certificate(fixture(`${name}-root.pem`))] })
+/** The signer whose certificate was issued by the second one of the chain in a signature. */
+const issuerOf = (name: string): Partial<Signer> => ({ name, issuers: [certificateIn(name, 1)] })
+
+function certificateIn (name: string, index: number): X509Certificate {
+  const bundle = JSON.parse(fixture(`${name}.sig`).toString()) as {
+    verificationMaterial: { x509CertificateChain: { certificates: Array<{ rawBytes: string }> } }
+  }
+  const { certificates } = bundle.verificationMaterial.x509CertificateChain
+  return new X509Certificate(Buffer.from(certificates[index]?.rawBytes ?? '', 'base64'))
+}
 
 t.test('K95: signatures of the reference implementation, and what happens to them, are told apart', async (t) => {
-  const all = [keyOf('p256'), keyOf('p384'), keyOf('p521'), rootOf('certificate'), rootOf('expired')]
+  const all = [keyOf('p256'), keyOf('p384'), keyOf('p521'), issuerOf('certificate'), issuerOf('expired')]
   const write = (folder: string, path: string, text: string) => { fs.appendFileSync(join(folder, path), text) }
   const exempt = "the signature does not cover '.gitignore'"
   type Change = (folder: string) => void
@@ -192,16 +141,16 @@ t.test('K95: signatures of the reference implementation, and what happens to the
   type Case = readonly [string, Change | undefined, status: string, signer: string | null, problem: string, Signers?]
   const cases: readonly Case[] = [
     ...['p256', 'p384', 'p521', 'certificate'].map((name) => [name, undefined, 'valid', name, exempt] as const),
-    ['p256', undefined, 'untrusted', null, 'not in the trust file', [keyOf('p384'), rootOf('certificate')]],
-    ['certificate', undefined, 'untrusted', null, 'not in the trust file', [keyOf('p256'), rootOf('expired')]],
+    ['p256', undefined, 'untrusted', null, 'not in the trust file', [keyOf('p384'), issuerOf('certificate')]],
+    ['certificate', undefined, 'untrusted', null, 'not in the trust file', [keyOf('p256'), issuerOf('expired')]],
     ['expired', undefined, 'expired', 'expired', `which signed the skill, expired on 2025-01-01; ${exempt}`],
     ['p384', (folder) => { write(folder, 'notes.txt', '#') }, 'stale', 'p384', "'notes.txt' changed after p384"],
-    ['certificate', (folder) => { write(folder, 'more.sh', '') }, 'stale', 'certificate', "'more.sh' came after"],
-    ['p521', (folder) => { fs.rmSync(join(folder, 'references/ä.md')) }, 'stale', 'p521', 'ä.md\' went away'],
+    ['certificate', (folder) => { write(folder, 'more.sh', '') }, 'stale', 'certificate', "'more.sh' was added after"],
+    ['p521', (folder) => { fs.rmSync(join(folder, 'references/ä.md')) }, 'stale', 'p521', 'ä.md\' was removed'],
     ['p256', (folder) => {
       fs.renameSync(join(folder, 'notes.txt'), join(folder, '../notes.txt'))
       fs.symlinkSync('../notes.txt', join(folder, 'notes.txt'))
-    }, 'stale', 'p256', "'notes.txt' went away"],
+    }, 'stale', 'p256', "'notes.txt' was removed"],
     ['ignoring', undefined, 'valid', 'p256', `${exempt}, 'notes.txt'`],
     ['ignoring', (folder) => { fs.rmSync(join(folder, 'notes.txt')) }, 'valid', 'p256', exempt],
     ['ignoring', (folder) => { write(folder, '.skillignore', 'notes.txt\n.skillignore\n') }, 'valid', 'p256', exempt],
