@@ -16,13 +16,19 @@ COPY skills /skills
 RUN chmod -R a+rX,go-w dist openapi /skills
 
 FROM ${NODE_IMAGE}
+# git and ssh for sources that are repositories, certificates for git and for TLS to a registry or an issuer.
+RUN apt-get update \
+  && apt-get install --yes --no-install-recommends git openssh-client ca-certificates \
+  && rm -rf /var/lib/apt/lists/*
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --omit=dev --ignore-scripts \
   && npm cache clean --force \
   && chmod -R a+rX,go-w /app
-# What sources fetch and what signatures cover is kept here; a volume keeps it between containers.
-RUN mkdir /state && chown 10001:10001 /state
+# The state folder; a volume keeps it between containers. OpenShift runs images as any user of group 0. ssh asks for the
+# name of its user.
+RUN useradd --uid 10001 --gid 0 --no-create-home --home-dir /state skillserve \
+  && mkdir /state && chown 10001:0 /state && chmod 2770 /state
 COPY --from=build /app/dist ./dist
 COPY --from=build /app/openapi ./openapi
 COPY --from=build /skills /skills
@@ -41,10 +47,10 @@ LABEL org.opencontainers.image.title="skillserve" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}"
 
-USER 10001:10001
+USER 10001:0
 EXPOSE 8080
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=30s --timeout=5s --start-period=30s --retries=3 \
-  CMD ["node", "dist/cli/main.js", "healthcheck"]
+  CMD ["node", "dist/cli/skillserve.cjs", "healthcheck"]
 # The arguments of `docker run IMAGE …` are those of skillserve. Without a shell, signals reach node.
-ENTRYPOINT ["node", "dist/cli/main.js"]
+ENTRYPOINT ["node", "dist/cli/skillserve.cjs"]

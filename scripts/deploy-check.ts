@@ -1,14 +1,17 @@
 /**
- * Runs the examples of `deploy/` as far as this machine has the programs: `npm run deploy:check`. What cannot run is skipped, with
- * a sentence; what fails is named, and the exit code is 1.
+ * Runs the examples of `deploy/` as far as this machine has the programs: `npm run deploy:check`, all of them or those
+ * whose names have the given words. What cannot run is skipped with a sentence; what fails is named, with exit code 1.
  */
 
 import { execFileSync, spawnSync } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import {
+  chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { gunzipSync } from 'node:zlib'
 import { openEvents } from '../test/helper/event-stream.ts'
 import { type ProcessOwner, runProcess, type ServiceProcess, startProcess } from '../test/helper/process.ts'
 import { hasProgram, KUSTOMIZATIONS, kustomize, type Proxy, type ProxyOptions, startCaddy, startHaproxy, startNginx } from '../test/helper/proxies.ts'
@@ -34,15 +37,66 @@ function needs (program: string, ...args: readonly string[]): () => string | und
   return () => hasProgram(program, ...args) ? undefined : `${[program, ...args].join(' ')} is not on this machine`
 }
 
+/** The name of an image of the Dockerfile, for Docker or buildah. */
+const IMAGE = process.env['SKILLSERVE_IMAGE'] ?? 'skillserve'
+const COMPOSE_FILES = ['docker-compose.yml', 'deploy/compose/compose.yaml', 'deploy/compose/team.yaml']
+
 const CHECKS: readonly Check[] = [
-  { what: 'nginx: a rolling restart of three replicas under load', missing: needs('nginx', '-v'), run: (owner, folder) => checkBalancer(owner, folder, (options) => startNginx(owner, 'nginx/skillserve.conf', options)) },
-  { what: 'HAProxy: a rolling restart of three replicas under load', missing: needs('haproxy', '-v'), run: (owner, folder) => checkBalancer(owner, folder, (options) => startHaproxy(owner, options)) },
+  {
+    what: 'nginx: a rolling restart of three replicas under load',
+    missing: needs('nginx', '-v'),
+    run: (owner, folder) =>
+      checkBalancer(owner, folder, (options) => startNginx(owner, 'nginx/skillserve.conf', options))
+  },
+  {
+    what: 'HAProxy: a rolling restart of three replicas under load',
+    missing: needs('haproxy', '-v'),
+    run: (owner, folder) => checkBalancer(owner, folder, (options) => startHaproxy(owner, options))
+  },
   { what: 'nginx: an export, installed by the skills client', missing: needs('nginx', '-v'), run: checkExport },
-  { what: 'Caddy: the example is valid', missing: needs('caddy', 'version'), run: async () => { execFileSync('caddy', ['validate', '--adapter', 'caddyfile', '--config', join(ROOT, 'deploy/caddy/Caddyfile')], { stdio: 'ignore' }) } },
-  { what: 'Caddy: a rolling restart of three replicas under load', missing: needs('caddy', 'version'), run: (owner, folder) => checkBalancer(owner, folder, (options) => startCaddy(owner, options), true) },
+  {
+    what: 'Caddy: the example is valid',
+    missing: needs('caddy', 'version'),
+    run: async () => {
+      const config = join(ROOT, 'deploy/caddy/Caddyfile')
+      execFileSync('caddy', ['validate', '--adapter', 'caddyfile', '--config', config], { stdio: 'ignore' })
+    }
+  },
+  {
+    what: 'Caddy: a rolling restart of three replicas under load',
+    missing: needs('caddy', 'version'),
+    run: (owner, folder) => checkBalancer(owner, folder, (options) => startCaddy(owner, options), true)
+  },
   { what: 'systemd: the units are valid', missing: needs('systemd-analyze', '--version'), run: checkUnits },
-  { what: 'Kubernetes: kustomize makes each variant', missing: needs('kubectl', 'version', '--client'), run: async () => { KUSTOMIZATIONS.forEach(kustomize) } },
-  { what: 'compose: the files are valid', missing: needs('docker', 'compose', 'version'), run: async () => { for (const file of ['docker-compose.yml', 'deploy/compose/compose.yaml', 'deploy/compose/team.yaml']) execFileSync('docker', ['compose', '-f', join(ROOT, file), 'config', '-q'], { stdio: 'inherit' }) } }
+  { what: 'logrotate: no line of the audit log is lost', missing: needs('logrotate', '--version'), run: checkRotation },
+  {
+    what: 'Kubernetes: kustomize makes each variant',
+    missing: needs('kubectl', 'version', '--client'),
+    run: async () => { KUSTOMIZATIONS.forEach(kustomize) }
+  },
+  {
+    what: 'compose: the files are valid',
+    missing: needs('docker', 'compose', 'version'),
+    run: async () => {
+      for (const file of COMPOSE_FILES) {
+        execFileSync('docker', ['compose', '-f', join(ROOT, file), 'config', '-q'], { stdio: 'inherit' })
+      }
+    }
+  },
+  {
+    what: 'promtool: the rules and the scrape configuration are valid',
+    missing: needs('promtool', '--version'),
+    run: async () => {
+      execFileSync('promtool', ['check', 'rules', join(ROOT, 'deploy/prometheus/alerts.yml')], { stdio: 'ignore' })
+    }
+  },
+  {
+    what: 'image: it fetches a source with git, as any user of group 0',
+    missing: () => hasProgram('buildah', 'inspect', IMAGE)
+      ? undefined
+      : `buildah has no image ${IMAGE} (SKILLSERVE_IMAGE names another)`,
+    run: async (_owner, folder) => { checkImage(folder) }
+  }
 ]
 
 async function checkBalancer (owner: ProcessOwner, folder: string, startProxy: (options: ProxyOptions) => Promise<Proxy>, showsProbes = false): Promise<void> {
@@ -93,12 +147,64 @@ async function checkUnits (): Promise<void> {
   if (status !== 0) throw new Error(stderr)
 }
 
+/** Rotates the audit log of a service twice, by the example with other paths, while skills are read. */
+async function checkRotation (owner: ProcessOwner, folder: string): Promise<void> {
+  const log = join(folder, 'audit.jsonl')
+  const { url, pid, stop } = await startProcess(owner, { args: [join(ROOT, 'skills')], env: { AUDIT_LOG: log } })
+  const config = join(folder, 'logrotate.conf')
+  const example = readFileSync(join(ROOT, 'deploy/logrotate/skillserve'), 'utf8')
+  writeFileSync(config, example.replaceAll('/var/log/skillserve', folder)
+    .replace('systemctl reload skillserve', `kill -HUP ${pid}`))
+  const reads = 60
+  for (let read = 0; read < reads; read++) {
+    await (await fetch(`${url}/skills/calculator`)).text()
+    if (read % 20 !== 10) continue
+    // Lines are written in blocks, and an empty file is not rotated.
+    while (!existsSync(log) || statSync(log).size === 0) await pause(100)
+    execFileSync('logrotate', ['--force', '--state', join(folder, 'state'), config])
+  }
+  await stop()
+  const names = readdirSync(folder).filter((name) => name.startsWith('audit.jsonl'))
+  const lines = names.flatMap((name) => {
+    const bytes = readFileSync(join(folder, name))
+    return (name.endsWith('.gz') ? gunzipSync(bytes) : bytes).toString().trim().split('\n')
+  })
+  const counted = lines.filter((line) => line.includes('"skill.read"')).length
+  if (names.length < 3 || counted !== reads) throw new Error(`${counted} of ${reads} reads in ${names.join(', ')}`)
+}
+
+/** Runs a command in the image that the Dockerfile made: a repository is fetched into its state folder. */
+function checkImage (folder: string): void {
+  const git = (...args: readonly string[]) => execFileSync('git', ['-C', folder, '-c', 'user.name=x', '-c', 'user.email=x',
+    ...args], { stdio: 'ignore' })
+  cpSync(join(ROOT, 'skills'), join(folder, 'skills'), { recursive: true })
+  git('init', '-q')
+  git('add', '.')
+  git('commit', '-qm', 'skills')
+  chmodSync(folder, 0o755)
+  git('config', 'uploadpack.allowAnySHA1InWant', 'true')
+  const container = execFileSync('buildah', ['from', '--pull=never', IMAGE], { encoding: 'utf8' }).trim()
+  try {
+    for (const user of ['10001:0', '123456:0']) {
+      const command = ['node', 'dist/cli/skillserve.cjs', 'sync', 'git+file:///repository#HEAD:skills']
+      const mount = ['-v', `${folder}:/repository:ro`]
+      const run = spawnSync('buildah', ['run', '--user', user, ...mount, container, '--', ...command],
+        { encoding: 'utf8' })
+      if (run.status !== 0) throw new Error(`${user}: ${run.stdout}${run.stderr}`)
+      execFileSync('buildah', ['run', '--user', user, container, '--', 'ssh', '-V'], { stdio: 'ignore' })
+    }
+  } finally {
+    execFileSync('buildah', ['rm', container], { stdio: 'ignore' })
+  }
+}
+
 function expectNone (failures: readonly string[]): void {
   if (failures.length > 0) throw new Error(`${failures.length} failures: ${failures.slice(0, 5).join('; ')}`)
 }
 
 let failed = 0
-for (const { what, missing, run } of CHECKS) {
+const words = process.argv.slice(2)
+for (const { what, missing, run } of CHECKS.filter((check) => words.every((word) => check.what.includes(word)))) {
   const reason = missing()
   if (reason !== undefined) {
     console.log(`-- ${what}: skipped, since ${reason}`)

@@ -68,7 +68,7 @@ t.test('K50: the health check passes on a ready service, whatever hosts it allow
 t.test('the image checks its health with the command', async (t) => {
   const dockerfile = readFileSync(new URL('../../Dockerfile', import.meta.url), 'utf8')
   const [, command = ''] = /^HEALTHCHECK [^]*?CMD (\[.*\])$/m.exec(dockerfile) ?? []
-  t.strictSame(JSON.parse(command), ['node', 'dist/cli/main.js', 'healthcheck'])
+  t.strictSame(JSON.parse(command), ['node', 'dist/cli/skillserve.cjs', 'healthcheck'])
 })
 
 t.test('SIGUSR1 opens no inspector', async (t) => {
