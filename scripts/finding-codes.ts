@@ -1,6 +1,7 @@
 import { type FindingCode, FINDINGS } from '../src/validate/findings.ts'
-import { outcomesOf, TARGET_GROUPS } from '../src/verdicts/outcomes.ts'
-import { OUTCOMES, TARGET_NAMES, TARGETS } from '../src/verdicts/targets.ts'
+import {
+  OUTCOMES, outcomesOf, type Target, TARGET_GROUPS, TARGET_NAMES, type TargetName, TARGETS
+} from '../src/verdicts/targets.ts'
 import { type Example, FINDING_EXAMPLES, GOOD } from '../test/helper/finding-examples.ts'
 
 const CODES = /(?<=<!-- codes -->\n)[^]*(?=<!-- \/codes -->)/
@@ -12,31 +13,32 @@ const MAX_REPEATED_LENGTH = 60
 const LONG_RUN = /([^])\1{19,}/gu
 const UNPRINTABLE = /[^\P{C}\n]/gu
 
-/** docs/validate.md with the list of targets, and with a heading for each code, to which reports link. */
+/** docs/findings.md with a heading for each code, to which reports link. */
 export function withFindings (text: string): string {
-  return withTargets(withCodes(text))
-}
-
-function withCodes (text: string): string {
   const firstWith = new Map<string, string>()
   const sections = Object.entries(FINDINGS).map(([code, [severity, summary]]) => {
     const outcomes = targetsOf(code)
     const first = firstWith.get(outcomes)
     if (first === undefined) firstWith.set(outcomes, code)
     const isLong = outcomes.length > MAX_REPEATED_LENGTH
-    const told = first !== undefined && isLong ? `\n\nTargets: as [\`${first}\`](#${first}).` : outcomes
-    return `\n### \`${code}\`\n\n${severity}: ${summary}.${told}${examplesOf(code)}\n`
+    const outcome = first !== undefined && isLong ? `\n\nTargets: as [\`${first}\`](#${first}).` : outcomes
+    return `\n### \`${code}\`\n\n${severity}: ${summary}.${outcome}${examplesOf(code)}\n`
   })
   return text.replace(CODES, () => `${sections.join('')}\n`)
 }
 
-function withTargets (text: string): string {
+/** docs/validate.md with the list of targets. */
+export function withTargets (text: string): string {
   const rows = TARGET_NAMES.map((name) => {
-    const { title, source, read } = TARGETS[name]
-    return `- \`${name}\`: ${title} (${source}; ${read})\n`
+    const { title, source, read, group = '', aliases = [] } = clientOf(name)
+    const names = [name, ...aliases].map((each) => `\`${each}\``).join(', ')
+    return `| ${names} | ${title} | ${group === '' ? '' : `\`${group}\``} | ${source}; ${read} |\n`
   })
-  const groups = Object.entries(TARGET_GROUPS).map(([group, names]) => `\nAll ${group}: \`${names.join('`, `')}\`.\n`)
-  return text.replace(TARGET_LIST, () => `${rows.join('')}${groups.join('')}`)
+  return text.replace(TARGET_LIST, () => `\n| Target | | Group | Rules from |\n|---|---|---|---|\n${rows.join('')}\n`)
+}
+
+function clientOf (name: TargetName): Target {
+  return TARGETS[name]
 }
 
 function targetsOf (code: string): string {
@@ -53,6 +55,7 @@ function targetsOf (code: string): string {
 
 /** The names, with a group in place of all of its targets. */
 function grouped (targets: readonly string[]): string[] {
+  if (TARGET_NAMES.every((name) => targets.includes(`\`${name}\``))) return ['everybody']
   let rest = [...targets]
   const groups = Object.entries(TARGET_GROUPS).flatMap(([group, names]) => {
     const all = names.map((name) => `\`${name}\``)

@@ -3,9 +3,8 @@ import { KNOWN_FIELDS, NAME_CHARACTERS, RESERVED_WORD, XML_TAG } from '../src/co
 import { MAX_COMPATIBILITY_CODE_POINTS, MAX_DESCRIPTION_CODE_POINTS, MAX_NAME_CODE_POINTS } from '../src/core/shared/limits.ts'
 import { type ConditionName, NOT_FOR_PATHS, VSCODE_FIELDS } from '../src/verdicts/conditions.ts'
 import { MAX_CLAUDE_LISTING_CHARACTERS } from '../src/verdicts/limits.ts'
-import { outcomesOf } from '../src/verdicts/outcomes.ts'
 import { INSTALLER_KEY, NO, YES } from '../src/verdicts/rules/rules.ts'
-import { type Outcome, TARGET_NAMES, TARGETS, type TargetName } from '../src/verdicts/targets.ts'
+import { type Outcome, outcomesOf, TARGET_NAMES, TARGETS, type TargetName } from '../src/verdicts/targets.ts'
 
 /** What a JSON Schema says of a rule: of one field, or of the frontmatter. */
 interface Rule {
@@ -16,9 +15,7 @@ interface Rule {
 /** `null` and `~` count as absent. */
 const isText = { type: ['string', 'null'] }
 const notMissing = (field: string): Readonly<Partial<Record<ConditionName | 'always', readonly Rule[]>>> => ({
-  always: [{ schema: { required: [field] } }, { field, schema: { not: { type: 'null' }, pattern: '\\S' } }],
-  field_is_absent: [{ schema: { required: [field] } }],
-  field_is_null: [{ field, schema: { not: { type: 'null' } } }]
+  always: [{ schema: { required: [field] } }, { field, schema: { not: { type: 'null' }, pattern: '\\S' } }]
 })
 const onlyFields = (...fields: readonly string[]): readonly Rule[] => [{ schema: { propertyNames: { enum: fields } } }]
 

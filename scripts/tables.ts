@@ -8,7 +8,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { MetricObject } from 'prom-client'
 import { EXAMPLE_SKILL, withErrors } from './example-skill.ts'
-import { withFindings } from './finding-codes.ts'
+import { withFindings, withTargets } from './finding-codes.ts'
 import { FRONTMATTER_SCHEMAS } from './frontmatter-schemas.ts'
 import type { Setting } from '../src/config/setting.ts'
 import { AccessFileSchema } from '../src/access/schema.ts'
@@ -105,7 +105,8 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     ...Object.keys(DOCUMENTS).map((document) => [document, (text: string) => withTables(document, text)] as const),
     [OPERATIONS, withMetrics],
     ['docs/rest.md', withErrors],
-    ['docs/validate.md', withFindings],
+    ['docs/findings.md', withFindings],
+    ['docs/validate.md', withTargets],
     ...Object.entries(EXAMPLE_SKILL)
   ]
   for (const [document, write] of parts) {

@@ -4,7 +4,7 @@ import { ConfigError, didYouMean, type Setting } from '../config/setting.ts'
 import { type SettingName, SETTINGS } from '../config/settings.ts'
 import { FAIL_ON } from '../validate/project-file.ts'
 import { REPORTERS } from '../validate/report/index.ts'
-import { TARGET_NAMES } from '../verdicts/targets.ts'
+import { TARGET_WORDS } from '../verdicts/targets.ts'
 import type { Arguments, RunCommand } from './command.ts'
 import { readCommit, readPackageVersion } from '../config/package-files.ts'
 
@@ -81,7 +81,7 @@ NAME is the folder to make, such as skills/my-skill. Exits with 1 when it is the
 
   const target = new Option('--target <T,...>',
     'what to validate for: spec (the default), codex, claude-code, ... or all').argParser(collect)
-  target.argChoices = [...TARGET_NAMES, 'all']
+  target.argChoices = [...TARGET_WORDS]
   const watch = new Option('--watch', 'report again after each change, until SIGINT or SIGTERM')
     .conflicts(['format', 'fix', 'writeBaseline'])
   add('validate [PATH...]', 'validate skills for agents, validators and uploads',

@@ -4,7 +4,7 @@ import { Type } from '@sinclair/typebox'
 import { readYamlFile } from '../config/files/yaml-file.ts'
 import { didYouMean } from '../config/setting.ts'
 import { StringEnum } from '../schemas/typebox.ts'
-import { parseTargets, TARGET_NAMES, type TargetName } from '../verdicts/index.ts'
+import { parseTargets, TARGET_WORDS, type TargetName } from '../verdicts/targets.ts'
 
 /** What a project has chosen once. It lies next to the skills and in none of them, so it is never served. */
 const PROJECT_FILE = '.skillserve.yaml'
@@ -40,7 +40,7 @@ export async function readProjectFile (path: string, cwd: string): Promise<Proje
   const { targets = [], fail_on: failOn, max_warnings: maxWarnings, baseline } = project.value
   for (const [index, target] of targets.entries()) {
     if (!('unknown' in parseTargets(target))) continue
-    const sentence = `is not a target; allowed: ${TARGET_NAMES.join(', ')}, all${didYouMean(target, TARGET_NAMES)}`
+    const sentence = `is not a target; allowed: ${TARGET_WORDS.join(', ')}${didYouMean(target, TARGET_WORDS)}`
     throw project.error(['targets', index], sentence)
   }
   const chosen = parseTargets(targets.join(','))

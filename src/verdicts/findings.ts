@@ -14,9 +14,6 @@ export const FINDINGS = {
     '`description` and `when_to_use` together have more than ' +
     `${n(limits.MAX_CLAUDE_LISTING_CHARACTERS)} characters`],
   frontmatter_flow_style: ['info', 'the frontmatter has a list or mapping in brackets'],
-  tab_in_value: ['info', 'a value without quotes has a tab'],
-  anchor_or_tag: ['info', 'a value has an anchor or a tag'],
-  escaped_surrogates: ['info', 'a character is written as two `\\u` escapes'],
   nobody_can_invoke: ['info', 'neither a model nor a user may invoke the skill'],
   vendored_copy: ['info', 'the skill is a copy that an installer made'],
   body_placeholder: ['info', 'the body has placeholders that only Claude Code fills in'],

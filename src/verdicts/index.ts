@@ -2,5 +2,7 @@
 export { createValidator, type EntryVerdicts, type Validator, subjectOf } from './entry.ts'
 export { type TargetVerdict, type Verdicts, verdictsOf } from './validate.ts'
 export type { Subject } from './subject.ts'
-export { OUTCOMES, type Outcome, parseTargets, type Target, TARGET_NAMES, type TargetName, TARGETS } from './targets.ts'
+export {
+  OUTCOMES, type Outcome, outcomesOf, parseTargets, type Target, TARGET_GROUPS, TARGET_NAMES, type TargetName, TARGETS
+} from './targets.ts'
 export { estimateTokens, type TokenEstimate } from './tokens.ts'

@@ -7,6 +7,8 @@ export const MAX_CLAUDE_LISTING_CHARACTERS = 1_536
 export const MAX_UPLOAD_BYTES = 30_000_000
 export const MAX_UPLOAD_FILES = 500
 export const MAX_UPLOAD_FILE_BYTES = 25_000_000
+/** Largest ZIP of a skill that OpenAI takes. */
+export const MAX_UPLOAD_ZIP_BYTES = 50_000_000
 
 /** Most files of a skill that `skills/list` has an entry for: a client takes the whole listing or nothing. */
 export const MAX_MCP_LISTED_FILES = 5_000

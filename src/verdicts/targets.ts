@@ -1,64 +1,80 @@
-/** What a consumer does with a skill, the mildest first. A verdict is the worst outcome of all findings. */
-export const OUTCOMES = ['ok', 'warned', 'changed', 'cut', 'not_loaded', 'refused'] as const
+import { anthropicUpload } from './clients/anthropic-upload.ts'
+import { claudeCode } from './clients/claude-code.ts'
+import { type Client, OUTCOMES, type Outcome } from './clients/client.ts'
+import { codex } from './clients/codex.ts'
+import { discovery010, discovery020 } from './clients/discovery.ts'
+import { geminiCli } from './clients/gemini-cli.ts'
+import { ghSkill } from './clients/gh-skill.ts'
+import { goose } from './clients/goose.ts'
+import { mcp } from './clients/mcp.ts'
+import { openaiUpload } from './clients/openai-upload.ts'
+import { opencode } from './clients/opencode.ts'
+import { quickValidate } from './clients/quick-validate.ts'
+import { skillsCli } from './clients/skills-cli.ts'
+import { skillsRef } from './clients/skills-ref.ts'
+import { spec } from './clients/spec.ts'
+import { vscode } from './clients/vscode.ts'
+import type { ConditionName } from './conditions.ts'
 
-export type Outcome = typeof OUTCOMES[number]
+export { type Client as Target, OUTCOMES, type Outcome }
 
-/** A consumer of skills: a format, a validator, an agent, an upload service, an index. */
-export interface Target {
-  readonly title: string
-  /** What its rules were read from. */
-  readonly source: string
-  /** The day on which they were read. */
-  readonly read: string
-  /** Other names that a caller may use. */
-  readonly aliases: readonly string[]
-}
-
-/** @param read the day on which the rules were read: targets change monthly */
-function target (title: string, source: string, aliases: readonly string[] = [], read = '2026-11-22'): Target {
-  return { title, source, read, aliases }
-}
-
-/** Every target by its name, in the order of reports. Their rules are in outcomes.ts. */
+/** Every target by its name, in the order of reports. */
 export const TARGETS = {
-  spec: target(
-    'Agent Skills format', 'agentskills/agentskills@69ef37e docs/specification.mdx', ['format', 'agent-skills']
-  ),
-  'skills-ref': target('skills-ref, the reference validator',
-    'agentskills/agentskills@00d5a46 skills-ref 0.1.0, strictyaml 1.6', [], '2026-11-28'),
-  'quick-validate': target("quick_validate of Anthropic's skill-creator",
-    'anthropics/skills@049d5f2 skills/skill-creator/scripts, PyYAML 6', [], '2026-11-28'),
-  'anthropic-upload': target('Upload to Anthropic', 'types of @anthropic-ai/sdk 1.12.0, and third-party texts',
-    ['anthropic']),
-  'openai-upload': target('Upload to OpenAI', 'types of openai 6.49.0, and third-party texts', ['openai']),
-  'claude-code': target('Claude Code', 'anthropics/claude-code@5cfc0a1 CHANGELOG.md, code.claude.com/docs/en/skills',
-    ['claude']),
-  codex: target('Codex', 'openai/codex@033d1d0 codex-rs/core-skills/src/loader.rs, serde_yaml', [], '2026-11-28'),
-  vscode: target(
-    'VS Code', 'microsoft/vscode promptSyntax/languageProviders/promptValidator.ts', ['vs-code', 'copilot']
-  ),
-  'gemini-cli': target('Gemini CLI', 'google-gemini/gemini-cli@5411f11 packages/core/src/skills/skillLoader.ts',
-    ['gemini']),
-  opencode: target('OpenCode', 'anomalyco/opencode packages/opencode/src/skill/index.ts, config/markdown.ts'),
-  goose: target(
-    'goose', 'block/goose@013ab84 crates/goose/src/skills/mod.rs, src/sources.rs, serde_yaml', [], '2026-11-28'
-  ),
-  'skills-cli': target('skills CLI', 'npm skills 1.7.4 dist/cli.mjs', ['skills']),
-  'gh-skill': target('gh skill publish', 'cli.github.com/manual/gh_skill_publish', ['gh', 'gh-skill-publish']),
-  mcp: target('Skills over MCP, as this service lists them', 'npm @modelcontextprotocol/server 2.4.0'),
-  'discovery-0.1.0': target('Well-known index 0.1.0', 'npm skills 1.5.18'),
-  'discovery-0.2.0': target('Well-known index 0.2.0', 'npm skills 1.7.4')
-} as const satisfies Readonly<Record<string, Target>>
+  spec,
+  'skills-ref': skillsRef,
+  'quick-validate': quickValidate,
+  'anthropic-upload': anthropicUpload,
+  'openai-upload': openaiUpload,
+  'claude-code': claudeCode,
+  codex,
+  vscode,
+  'gemini-cli': geminiCli,
+  opencode,
+  goose,
+  'skills-cli': skillsCli,
+  'gh-skill': ghSkill,
+  mcp,
+  'discovery-0.1.0': discovery010,
+  'discovery-0.2.0': discovery020
+} as const satisfies Readonly<Record<string, Client>>
 
 export type TargetName = keyof typeof TARGETS
 
 export const TARGET_NAMES = Object.keys(TARGETS) as readonly TargetName[]
 
-const BY_ANY_NAME: ReadonlyMap<string, TargetName> = new Map(Object.entries<Target>(TARGETS).flatMap(
-  ([name, { aliases }]) => [name, ...aliases].map((each) => [each, name as TargetName] as const)))
+/** Targets that mostly agree. A caller may choose a group by its name. */
+export const TARGET_GROUPS = {
+  validators: targetsOf('validators'),
+  uploads: targetsOf('uploads'),
+  agents: targetsOf('agents'),
+  indexes: targetsOf('indexes')
+} as const
+
+/** What a caller may write besides names and aliases. */
+export const TARGET_WORDS = [...TARGET_NAMES, ...Object.keys(TARGET_GROUPS), 'all'] as const
+
+const BY_ANY_NAME: ReadonlyMap<string, readonly TargetName[]> = new Map([
+  ['all', TARGET_NAMES],
+  ...Object.entries(TARGET_GROUPS),
+  ...TARGET_NAMES.flatMap((name) => [name, ...clientOf(name).aliases ?? []].map((word) => [word, [name]] as const))
+])
+
+/** What one target does with a finding, and the fact about the skill that this needs. */
+export interface PossibleOutcome {
+  readonly target: TargetName
+  readonly outcome: Outcome
+  readonly when: ConditionName | undefined
+}
+
+const POSSIBLE: ReadonlyMap<string, readonly PossibleOutcome[]> = possibleOutcomes()
+
+/** The outcomes of a code. One without any concerns every reader of the skill. */
+export function outcomesOf (code: string): readonly PossibleOutcome[] {
+  return POSSIBLE.get(code) ?? []
+}
 
 /**
- * Reads a list of targets: names or aliases with commas between them, or `all`. `_` counts as `-`.
+ * Reads a list of targets: names, aliases or groups with commas between them, or `all`. `_` counts as `-`.
  * @returns in the order of TARGETS, each once; or the word that names no target
  */
 export function parseTargets (text: string): readonly TargetName[] | { readonly unknown: string } {
@@ -66,10 +82,34 @@ export function parseTargets (text: string): readonly TargetName[] | { readonly 
   for (const part of text.split(',')) {
     const word = part.trim().toLowerCase().replaceAll('_', '-')
     if (word === '') continue
-    if (word === 'all') return TARGET_NAMES
-    const name = BY_ANY_NAME.get(word)
-    if (name === undefined) return { unknown: part.trim() }
-    chosen.add(name)
+    const names = BY_ANY_NAME.get(word)
+    if (names === undefined) return { unknown: part.trim() }
+    for (const name of names) chosen.add(name)
   }
   return chosen.size === 0 ? { unknown: text } : TARGET_NAMES.filter((name) => chosen.has(name))
+}
+
+function clientOf (name: TargetName): Client {
+  return TARGETS[name]
+}
+
+function targetsOf (group: Client['group']): readonly TargetName[] {
+  return TARGET_NAMES.filter((name) => clientOf(name).group === group)
+}
+
+function possibleOutcomes (): Map<string, PossibleOutcome[]> {
+  // On YAML that is not portable, nobody can say what the parser of a client does.
+  const possible = new Map<string, PossibleOutcome[]>([
+    ['yaml_not_portable', TARGET_NAMES.map((target) => ({ target, outcome: 'warned', when: undefined }))]
+  ])
+  for (const target of TARGET_NAMES) {
+    for (const [outcome, rules = []] of Object.entries(clientOf(target).outcomes)) {
+      for (const rule of rules) {
+        const { code, when } = typeof rule === 'string' ? { code: rule, when: undefined } : rule
+        const others = possible.get(code) ?? []
+        possible.set(code, [...others, { target, outcome: outcome as Outcome, when }])
+      }
+    }
+  }
+  return possible
 }

@@ -5,10 +5,9 @@ import { fieldPositions } from '../core/format/positions.ts'
 import type { Finding, FindingSeverity } from '../core/shared/skill.ts'
 import { CONDITIONS } from './conditions.ts'
 import { finding, type FindingCode } from './findings.ts'
-import { outcomesOf } from './outcomes.ts'
 import { nestedSkills, targetFindings } from './rules/rules.ts'
 import { frontmatterOf, type Subject } from './subject.ts'
-import { OUTCOMES, type Outcome, TARGET_NAMES, TARGETS, type TargetName } from './targets.ts'
+import { OUTCOMES, type Outcome, outcomesOf, TARGET_NAMES, TARGETS, type TargetName } from './targets.ts'
 
 /** What one target does with a skill. */
 export interface TargetVerdict {
@@ -33,7 +32,12 @@ const DEFAULT_TARGETS: readonly TargetName[] = ['spec']
 /** Reasons of MCP's list and of the indexes that count only where no other finding explains the outcome. */
 const ECHOES: ReadonlySet<string> = new Set<FindingCode>([
   'mcp_skill_invalid', 'mcp_refused', 'mcp_main_file_casing', 'discovery_skill_invalid', 'discovery_main_file_missing',
-  'discovery_main_file_ambiguous', 'discovery_frontmatter_repaired'
+  'discovery_main_file_ambiguous'
+])
+
+/** Reasons of theirs that are about the form of one line: a finding about the form of that line takes their outcomes. */
+const ABOUT_FORM: ReadonlySet<string> = new Set<FindingCode>([
+  'mcp_refused', 'discovery_frontmatter_repaired', 'discovery_frontmatter_differs'
 ])
 
 /** Why a main file is not a file of the skill. That it is left out of the manifest is the same mistake. */
@@ -54,7 +58,11 @@ export interface ValidatedFinding {
 export function validateFindings (subject: Subject): readonly ValidatedFinding[] {
   const all = [...subject.skill.findings, ...subject.otherFindings, ...targetFindings(subject)]
     .map((found) => validate(withPosition(withNestedSkills(found, subject), subject), subject))
-  return all.filter((each) => !isEcho(each, all))
+  const merged = all.map((each) => {
+    const echoes = all.filter((echo) => causeOf(echo, all) === each)
+    return echoes.reduce(withOutcomesOf, each)
+  })
+  return merged.filter((each, index) => causeOf(all[index], all) === undefined && !isEcho(each, merged))
 }
 
 /**
@@ -90,6 +98,24 @@ function validate (found: Finding, subject: Subject): ValidatedFinding {
 
 function worstOf (outcomes: readonly Outcome[]): Outcome {
   return OUTCOMES[Math.max(0, ...outcomes.map((outcome) => OUTCOMES.indexOf(outcome)))] ?? 'ok'
+}
+
+/** The finding on the form of the line that another one is about, too. */
+function causeOf (
+  echo: ValidatedFinding | undefined, all: readonly ValidatedFinding[]
+): ValidatedFinding | undefined {
+  if (echo === undefined || !ABOUT_FORM.has(echo.found.code)) return undefined
+  const causes = all.filter(({ found: { code } }) => code.startsWith('yaml_') || code === 'frontmatter_flow_style')
+  return causes.find(({ found }) => found.line === echo.found.line) ??
+    causes.find(({ found }) => found.code === 'yaml_repaired')
+}
+
+function withOutcomesOf (validated: ValidatedFinding, { outcomes: others }: ValidatedFinding): ValidatedFinding {
+  const outcomes = new Map(TARGET_NAMES.flatMap((name) => {
+    const worst = worstOf([validated.outcomes.get(name) ?? 'ok', others.get(name) ?? 'ok'])
+    return worst === 'ok' ? [] : [[name, worst] as const]
+  }))
+  return { ...validated, outcomes }
 }
 
 function isEcho ({ found, outcomes }: ValidatedFinding, all: readonly ValidatedFinding[]): boolean {

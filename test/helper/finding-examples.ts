@@ -43,10 +43,9 @@ export const FINDING_EXAMPLES: Readonly<Partial<Record<FindingCode, Example>>> =
   line_ends_cr: main([GOOD.join('\r')], GOOD),
   yaml_invalid: frontmatter(['license: "MIT" or later'], ['license: MIT or later']),
   yaml_refused: frontmatter(['license: &a MIT', 'compatibility: *a'], ['license: MIT', 'compatibility: MIT']),
+  yaml_not_portable: frontmatter(['description: 2026-11-28'], ['description: "2026-11-28"']),
   yaml_repaired: frontmatter(['description: Adds: numbers'], ["description: 'Adds: numbers'"]),
 
-  half_character: frontmatter(['description: "Adds \\ud83d"'], ['description: "Adds \\U0001F600"']),
-  text_ambiguous: frontmatter(['description: 2026-11-28'], ['description: "2026-11-28"']),
 
   name_missing: main([FENCE, DESCRIPTION, FENCE, BODY], GOOD),
   name_not_text: frontmatter(['name: [demo]'], [NAME]),
@@ -74,15 +73,11 @@ export const FINDING_EXAMPLES: Readonly<Partial<Record<FindingCode, Example>>> =
   allowed_tools_commas: frontmatter(['allowed-tools: Read, Bash'], ['allowed-tools: Read Bash']),
   unknown_fields: frontmatter(['team: demo'], ['metadata:', '  team: demo']),
   frontmatter_flow_style: frontmatter(['metadata: { team: demo }'], ['metadata:', '  team: demo']),
-  tab_in_value: frontmatter(['license: MIT\tor later'], ['license: MIT or later']),
-  anchor_or_tag: frontmatter(['license: !!str 5'], ["license: '5'"]),
-  escaped_surrogates: frontmatter(['description: "Adds \\ud83d\\ude00"'], ['description: "Adds \\U0001F600"']),
   nobody_can_invoke: frontmatter(
     ['disable-model-invocation: true', 'user-invocable: false'], ['disable-model-invocation: true']),
   vendored_copy: frontmatter(['metadata:', '  github-repo: a/b'], ['metadata:', '  team: demo']),
 
   body_empty: body([''], [BODY]),
-  byte_order_mark: main([`\uFEFF${FENCE}`, ...GOOD.slice(1)], GOOD),
   line_ends_crlf: main([GOOD.join('\r\n')], GOOD),
   body_placeholder: body(['Add $ARGUMENTS'], ['Add the numbers']),
   body_link_missing: body(['Read [more](more.md)'], ['Read [more](https://example.com)']),
@@ -105,6 +100,20 @@ export const FINDING_EXAMPLES: Readonly<Partial<Record<FindingCode, Example>>> =
   nested_skills: files(['SKILL.md', 'inner/SKILL.md'], ['SKILL.md', 'inner/more.md']),
   discovery_internal: frontmatter(['metadata:', '  internal: true'], ['metadata:', '  team: demo'])
 }
+
+/** Findings without an example: no short text and no name in a folder called `demo` causes them. */
+export const WITHOUT_EXAMPLE: ReadonlySet<string> = new Set<FindingCode>([
+  'main_file_too_large', 'main_file_permission_denied', 'main_file_unreadable', 'main_file_not_utf8', 'shadowed',
+  'name_prefixed', 'name_reserved_word', 'ignore_file_unusable', 'file_special', 'file_unreadable',
+  'file_path_too_long', 'file_name_not_utf8', 'too_many_files', 'too_many_bytes', 'revision_pending', 'encoded_text',
+  'upload_too_large', 'mcp_skill_invalid', 'mcp_refused', 'mcp_main_file_casing', 'mcp_file_too_large',
+  'mcp_too_many_files', 'mcp_limits_exceeded', 'discovery_skill_invalid', 'discovery_main_file_missing',
+  'discovery_main_file_ambiguous', 'discovery_frontmatter_repaired', 'discovery_frontmatter_differs',
+  'discovery_path_unsafe', 'discovery_path_not_plain', 'discovery_description_too_long', 'discovery_archive_too_large',
+  'discovery_file_large', 'unsigned', 'signature_stale', 'signature_exempt', 'signature_untrusted',
+  'signature_expired', 'signature_expires_soon', 'signature_invalid', 'trust_denied', 'scan_result', 'scan_note',
+  'scan_missing', 'trust_unchecked', 'not_pinned', 'pin_mismatch'
+])
 
 /** Writes one side of an example into a folder called `demo`. */
 export function writeExample (folder: string, place: Place, lines: readonly string[]): void {

@@ -15,6 +15,9 @@ import * as toolLimits from '../../src/tools/limits.ts'
 import { readConfigFile } from '../../src/config/config-file.ts'
 import { DOCUMENTS as TABLES, withTables } from '../../scripts/tables.ts'
 import { EXAMPLE_SKILL, withErrors } from '../../scripts/example-skill.ts'
+import { withFindings, withTargets } from '../../scripts/finding-codes.ts'
+import { FINDINGS } from '../../src/validate/findings.ts'
+import { FINDING_EXAMPLES, WITHOUT_EXAMPLE } from '../helper/finding-examples.ts'
 import { createTools } from '../../src/tools/tools.ts'
 import { startProcess } from '../helper/process.ts'
 
@@ -209,3 +212,22 @@ function anchorsOf (source: string): string[] {
   return Array.from(source.matchAll(/^#+ (.+)$/gm), ([, heading = '']) =>
     heading.toLowerCase().replaceAll(/[^\p{L}\p{N} _-]/gu, '').replaceAll(' ', '-'))
 }
+
+t.test('K79: each code has a heading that reports link to, and an example (if not: npm run tables)', async (t) => {
+  const findings = read('docs/findings.md')
+  t.equal(findings, withFindings(findings))
+  t.equal(read('docs/validate.md'), withTargets(read('docs/validate.md')))
+  for (const code of Object.keys(FINDINGS)) {
+    t.ok(findings.includes(`\n### \`${code}\`\n`), code)
+    const hasExample = Object.hasOwn(FINDING_EXAMPLES, code)
+    t.equal(hasExample, !WITHOUT_EXAMPLE.has(code), `test/helper/finding-examples.ts has an example of ${code}, or says why not`)
+  }
+})
+
+t.test('K31: each tool has a row of its results, and a toolset, in docs/tool-calls.md', async (t) => {
+  const text = read('docs/tool-calls.md')
+  for (const { name } of createTools()) {
+    t.match(text, new RegExp(`^\\| (?:.*, )?\`${name}\`.* \\| .* \\| .* \\|$`, 'm'), `${name}: results`)
+    t.match(text, new RegExp(`^\\| .* \\| \`\\w+\`.*: .*\`${name}\``, 'm'), `${name}: toolset`)
+  }
+})

@@ -315,7 +315,7 @@ t.test('K79: SARIF passes its JSON schema, and every result has a file and a lin
   t.equal(isValid({ version: '2.1.0', runs: [{ results: [] }] }), false)
   const { runs: [{ tool: { driver: { rules } } }] } = JSON.parse((await run(cwd, '--format', 'sarif')).out)
   for (const { id, helpUri, help, shortDescription, fullDescription } of rules) {
-    t.ok(helpUri.endsWith(`docs/validate.md#${id}`), id)
+    t.ok(helpUri.endsWith(`docs/findings.md#${id}`), id)
     for (const { text } of [help, shortDescription, fullDescription]) t.match(text, /./, `${id}: code scanning asks for all three`)
   }
 })

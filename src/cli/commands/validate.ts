@@ -11,7 +11,7 @@ import { type ReportFormat, REPORTERS } from '../../validate/report/index.ts'
 import { type Reporter, SEVERITIES } from '../../validate/report/reporter.ts'
 import { type OpenedSkills, reaches, validate } from '../../validate/validate.ts'
 import { runOnChanges } from '../../validate/watch.ts'
-import { parseTargets, TARGET_NAMES, type TargetName } from '../../verdicts/targets.ts'
+import { parseTargets, TARGET_WORDS, type TargetName } from '../../verdicts/targets.ts'
 import type { CommandContext, RunCommand } from '../command.ts'
 import { hasSkills } from '../folders.ts'
 import { type ReadOptions, withSkills } from '../with-skills.ts'
@@ -37,11 +37,11 @@ interface Options extends ReadOptions {
 
 /** Validates skills without starting the service. */
 export const run: RunCommand<Options> = async ({ positionals, options }, context) => {
+  const chosen = readTargets(options.target)
   const paths = positionals.length === 0 ? [await defaultPath(context.cwd)] : positionals
   if ((options.fix || options.watch) && paths.some(isAddress)) {
     throw new ConfigError(`--${options.watch ? 'watch' : 'fix'} is for folders, and not for addresses of sources`)
   }
-  const chosen = readTargets(options.target)
   const validateOnce = async (): Promise<number> => {
     const project = await readProjectFile(paths.find((path) => !isAddress(path)) ?? '.', context.cwd)
     return await withSkills({ positionals: paths, options }, context, async (opened) =>
@@ -60,8 +60,8 @@ async function defaultPath (cwd: string): Promise<string> {
 function readTargets (given: readonly string[] | undefined): readonly TargetName[] | undefined {
   const chosen = given === undefined ? undefined : parseTargets(given.join(','))
   if (chosen === undefined || !('unknown' in chosen)) return chosen
-  const near = didYouMean(chosen.unknown, TARGET_NAMES)
-  throw new ConfigError(`--target must be of ${TARGET_NAMES.join(', ')}, all, not ${quote(chosen.unknown)}${near}`)
+  const near = didYouMean(chosen.unknown, TARGET_WORDS)
+  throw new ConfigError(`--target must be of ${TARGET_WORDS.join(', ')}, not ${quote(chosen.unknown)}${near}`)
 }
 
 async function report (

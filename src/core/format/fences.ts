@@ -8,7 +8,7 @@ const BOM = Buffer.from('\uFEFF')
 const OPENING_FENCE = /^(?:\xEF\xBB\xBF)?---[ \t]*(?:\r?\n|$)/
 const CLOSING_FENCE = /(?<=\n)---[ \t]*(?:\r?\n|$)/g
 
-export function startsWithBom (bytes: Buffer): boolean {
+function startsWithBom (bytes: Buffer): boolean {
   return bytes.subarray(0, BOM.length).equals(BOM)
 }
 

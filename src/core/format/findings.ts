@@ -35,9 +35,8 @@ export const FINDINGS = {
   yaml_invalid: ['error', 'a part of the frontmatter is not YAML and was not read'],
   yaml_refused: ['error',
     `a part of the frontmatter has aliases, or is nested more than ${n(limits.MAX_FRONTMATTER_DEPTH)} levels deep`],
+  yaml_not_portable: ['warning', 'readers of YAML take a part of the frontmatter in different ways, or refuse it'],
   yaml_repaired: ['error', 'a value is not valid YAML and was read as intended'],
-  half_character: ['warning', 'an escape stands for half a character, which is served as U+FFFD'],
-  text_ambiguous: ['info', '`name` or `description` is not text to some readers of YAML'],
 
   name_missing: ['error', 'there is no `name`'],
   name_not_text: ['error', '`name` is not text'],
@@ -65,7 +64,6 @@ export const FINDINGS = {
   unknown_fields: ['info', 'the frontmatter has fields that the format does not know'],
 
   body_empty: ['warning', 'there is nothing after the frontmatter'],
-  byte_order_mark: ['info', 'SKILL.md begins with a byte order mark'],
   line_ends_crlf: ['info', 'SKILL.md ends its lines with CRLF'],
   many_lines: ['info', `SKILL.md has more than ${n(limits.ADVISED_MAIN_FILE_LINES)} lines`],
   control_characters: ['warning', 'SKILL.md has control characters, which a person does not see'],

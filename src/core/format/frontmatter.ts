@@ -1,4 +1,4 @@
-import { load, YAML11_SCHEMA, YAMLException } from 'js-yaml'
+import { load, YAMLException } from 'js-yaml'
 import { isJsonObject, own } from '../shared/json.ts'
 import { MAX_FRONTMATTER_BYTES, MAX_FRONTMATTER_DEPTH } from '../shared/limits.ts'
 import type { Finding, Frontmatter } from '../shared/skill.ts'
@@ -6,25 +6,29 @@ import { quote } from '../shared/text.ts'
 import { finding, quoteList } from './findings.ts'
 
 interface ParsedFrontmatter {
-  /** Plain JSON data. */
+  /** Plain JSON data; of a frontmatter that is not YAML, `name` and `description`, where they can be read. */
   readonly frontmatter: Frontmatter
   readonly findings: readonly Finding[]
   /** False where nothing could be read: the findings say why. */
   readonly isRead: boolean
 }
 
-/** Beginnings of js-yaml's reasons: its two limits, and an input without a document, which is not an error here. */
+/** Beginnings of js-yaml's reasons: its two limits, an input without a document, and a key that is there twice. */
 const TOO_DEEP = 'nesting exceeded'
 const ALIASED = 'aliases exceeded'
 const EMPTY = 'expected a document'
+const DUPLICATE = 'duplicated mapping key'
 const MAX_TRIED_ALIASES = 1_000
 
-const HALF_CHARACTER = finding('half_character', 'the frontmatter has half a character, which is served as U+FFFD',
-  "Write the character itself instead of its '\\u' escapes")
+const LIMITS = { maxDepth: MAX_FRONTMATTER_DEPTH, maxAliases: 0 } as const
 
 /** js-yaml finds these two where the next entry begins. */
 const NO_COLON = 'can not read a block mapping entry'
 const NO_COMMA = 'missed comma'
+
+/** It finds a quote or bracket that is not closed where the indentation ends, or the frontmatter. */
+const UNCLOSED = /^(?:deficient indentation|unexpected end of the)/
+const OPENING = /(?:^|[:-][ \t]+)["'[{]/
 
 /**
  * Marks of a value that its author meant as plain text and js-yaml refuses: an indicator at the start, a colon
@@ -52,73 +56,86 @@ export function parseFrontmatter (bytes: Buffer): ParsedFrontmatter {
   }
   const source = bytes.toString()
   try {
-    const { findings, ...parsed } = describeValue(readYaml(source))
-    return { ...parsed, findings: [...findings, ...ambiguousFindings(parsed.frontmatter, source)] }
+    return describeValue(source)
   } catch (error) {
     const problem = failureFinding(error, source)
+    if (problem.code === 'yaml_refused') return unread(problem)
     const { text, fields } = quotePlainValues(source)
     try {
-      return problem.code === 'yaml_refused' ? unread(problem) : describeValue(readYaml(text), fields)
-    } catch {
-      return unread(problem)
+      return describeValue(text, fields)
+    } catch (remaining) {
+      return { ...unread(failureFinding(remaining, text)), frontmatter: readNamingFields(source) }
     }
   }
 }
 
-/** @throws {YAMLException} */
-function readYaml (source: string): unknown {
+/**
+ * @param onDuplicate called with the line of the first key that is there twice, of which the last one counts
+ * @throws {YAMLException}
+ */
+function readYaml (source: string, onDuplicate: (line: number) => void): unknown {
   try {
-    return load(source, { maxDepth: MAX_FRONTMATTER_DEPTH, maxAliases: 0 })
+    return load(source, LIMITS)
   } catch (error) {
-    const reason = error instanceof YAMLException ? error.reason : ''
+    const { reason = '', mark } = error instanceof YAMLException ? error : {}
     if (reason.startsWith(EMPTY)) return null
+    if (reason.startsWith(DUPLICATE) && mark !== undefined) {
+      onDuplicate(mark.line)
+      return load(source, { ...LIMITS, json: true })
+    }
     // A value such as `*.ts` begins like an alias and is none: this says that no anchor belongs to it.
-    if (reason.startsWith(ALIASED)) load(source, { maxDepth: MAX_FRONTMATTER_DEPTH, maxAliases: MAX_TRIED_ALIASES })
+    if (reason.startsWith(ALIASED)) load(source, { ...LIMITS, maxAliases: MAX_TRIED_ALIASES })
     throw error
   }
 }
 
-/**
- * What JSON cannot carry: `.inf` and `.nan` become text, and half a surrogate pair becomes U+FFFD.
- * @param onText called with each text as it was written
- */
-function toJson (value: unknown, onText: (text: string) => void): unknown {
-  if (typeof value === 'string') {
-    onText(value)
-    return value.toWellFormed()
-  }
+/** What JSON cannot carry: `.inf` and `.nan` become text, and half a surrogate pair becomes U+FFFD. */
+function toJson (value: unknown): unknown {
+  if (typeof value === 'string') return value.toWellFormed()
   if (typeof value === 'number') return Number.isFinite(value) ? value : String(value)
-  if (Array.isArray(value)) return value.map((member) => toJson(member, onText))
+  if (Array.isArray(value)) return value.map(toJson)
   if (!isJsonObject(value)) return value
-  return Object.fromEntries(Object.entries(value).map((entry) => entry.map((part) => toJson(part, onText))))
+  return Object.fromEntries(Object.entries(value).map((entry) => entry.map(toJson)))
 }
 
-/** Names and descriptions that are text here, and something else to readers of YAML 1.1. */
-function ambiguousFindings (values: Frontmatter, source: string): Finding[] {
-  const isText = (fields: unknown, field: string): boolean => typeof own(fields, field) === 'string'
-  let older: unknown
-  try {
-    older = load(source, { schema: YAML11_SCHEMA, maxDepth: MAX_FRONTMATTER_DEPTH, maxAliases: 0 })
-  } catch {}
-  if (!isJsonObject(older)) return []
-  return ['name', 'description'].filter((field) => isText(values, field) && !isText(older, field)).map((field) =>
-    finding('text_ambiguous', `${field} is a number, a date or a truth value to some readers of YAML`,
-      `Put ${field} in double quotes`, field))
-}
-
-/** @param repaired fields whose one-line text is not YAML, and was read as it stands */
-function describeValue (value: unknown, repaired: readonly string[] = []): ParsedFrontmatter {
+/**
+ * @param repaired fields whose one-line text is not YAML, and was read as it stands
+ * @throws {YAMLException}
+ */
+function describeValue (source: string, repaired: readonly string[] = []): ParsedFrontmatter {
+  const duplicates: Finding[] = []
+  const value = readYaml(source, (line) => duplicates.push(duplicateFinding(source, line)))
   if (isJsonObject(value)) {
-    let isWellFormed = true
-    const frontmatter = toJson(value, (text) => { isWellFormed &&= text.isWellFormed() }) as Frontmatter
-    const findings = [...repairFindings(repaired, value), ...isWellFormed ? [] : [HALF_CHARACTER]]
-    return { frontmatter, findings, isRead: true }
+    const findings = [...repairFindings(repaired, value), ...duplicates]
+    return { frontmatter: toJson(value) as Frontmatter, findings, isRead: true }
   }
   return unread(value === null
     ? finding('frontmatter_empty', 'the frontmatter is empty',
       "Add the fields name and description between the two '---' lines")
     : finding('frontmatter_not_mapping', 'the frontmatter does not consist of fields',
       "Write the frontmatter as lines of the form 'field: value', beginning with name and description"))
+}
+
+/** @param line counted from 0, after the opening fence */
+function duplicateFinding (source: string, line: number): Finding {
+  const [key = ''] = (linesOf(source)[line] ?? '').split(':', 1)
+  const message = `the key ${quote(key.trim())} is there twice: some readers of YAML take the last one, others refuse both`
+  return finding('yaml_not_portable', message, 'Remove one of the two', undefined, { line: line + 2, column: 1 })
+}
+
+/** `name` and `description` of a frontmatter that is not YAML, where each can be read by itself. */
+function readNamingFields (source: string): Frontmatter {
+  const fields = {}
+  const lines = linesOf(source)
+  for (const [index, line] of lines.entries()) {
+    if (!/^(?:name|description):/.test(line)) continue
+    const length = lines.slice(index + 1).findIndex((each) => /^[^ \t]/.test(each))
+    const block = lines.slice(index, length === -1 ? undefined : index + 1 + length).join('\n')
+    try {
+      Object.assign(fields, toJson(load(quotePlainValues(block).text, LIMITS)))
+    } catch {}
+  }
+  return fields
 }
 
 function unread (problem: Finding): ParsedFrontmatter {
@@ -171,9 +188,13 @@ function failureFinding (error: unknown, source: string): Finding {
 function wrongLine (source: string, reason: string, { line, column }: { line: number, column: number }): number {
   const lines = linesOf(source)
   const isCommaMissing = reason.startsWith(NO_COMMA) && !/[,:[{]/.test(lines[line]?.slice(0, column) ?? '')
-  let last = Math.max(0, reason.startsWith(NO_COLON) || isCommaMissing ? line - 1 : Math.min(line, lines.length - 1))
+  const isUnclosed = UNCLOSED.test(reason)
+  let last = Math.max(0, reason.startsWith(NO_COLON) || isCommaMissing || isUnclosed
+    ? line - 1
+    : Math.min(line, lines.length - 1))
   while (last > 0 && lines[last]?.trim() === '') last--
-  return last
+  const opening = isUnclosed ? lines.findLastIndex((each, index) => index <= last && OPENING.test(each)) : -1
+  return opening === -1 ? last : opening
 }
 
 function linesOf (source: string): string[] {

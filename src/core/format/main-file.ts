@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { own } from '../shared/json.ts'
 import type { Finding, Frontmatter } from '../shared/skill.ts'
 import { quote } from '../shared/text.ts'
-import { type FrontmatterLocation, locateFrontmatter, startsWithBom } from './fences.ts'
+import { type FrontmatterLocation, locateFrontmatter } from './fences.ts'
 import { validateFrontmatter } from './fields.ts'
 import { finding } from './findings.ts'
 import { parseFrontmatter } from './frontmatter.ts'
@@ -45,7 +45,7 @@ export function parseSkillBytes (bytes: Buffer, folderName: string): ParsedSkill
   return {
     frontmatter,
     summary: summaryOf(frontmatter, folderName),
-    findings: locateFindings([...findings, ...startsWithBom(bytes) ? [BOM] : [], ...checkContent(text)], source),
+    findings: locateFindings([...findings, ...checkContent(text)], source),
     headings: headingsOf(bodyAt(text, bytes, location))
   }
 }
@@ -119,9 +119,6 @@ function diagnoseMissing (bytes: Buffer, fileStart: number): Finding {
 
 const UNCLOSED = finding('frontmatter_unclosed', "the frontmatter is not closed with a line '---'",
   "Add a line '---' after the last field of the frontmatter")
-
-const BOM = finding('byte_order_mark', 'SKILL.md starts with a byte order mark',
-  'Save SKILL.md as UTF-8 without a byte order mark')
 
 const CRLF = finding('line_ends_crlf', 'SKILL.md ends its lines with CRLF', 'Save SKILL.md with LF line ends')
 

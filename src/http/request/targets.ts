@@ -1,4 +1,4 @@
-import { parseTargets, TARGET_NAMES, type TargetName } from '../../verdicts/targets.ts'
+import { parseTargets, TARGET_WORDS, type TargetName } from '../../verdicts/targets.ts'
 import { quote } from '../../core/shared/text.ts'
 import { HttpProblem } from '../problem.ts'
 
@@ -12,6 +12,6 @@ export function readTargets (text: string | undefined): readonly TargetName[] | 
   if (!('unknown' in targets)) return targets
   throw new HttpProblem(
     'bad_query',
-    `Query parameter 'target' has ${quote(targets.unknown)}, allowed: ${[...TARGET_NAMES, 'all'].join(', ')}`
+    `Query parameter 'target' has ${quote(targets.unknown)}, allowed: ${TARGET_WORDS.join(', ')}`
   )
 }

@@ -41,7 +41,7 @@ export interface ReporterOptions {
 /** Begins a report. */
 export type ReporterFactory = (options: ReporterOptions) => Reporter
 
-const DOCUMENTATION = 'https://github.com/skillserve/skillserve/blob/main/docs/validate.md'
+const DOCUMENTATION = 'https://github.com/skillserve/skillserve/blob/main/docs/findings.md'
 
 /** Where the documents explain a code. */
 export function helpUrl (code: string): string {

@@ -86,9 +86,11 @@ function checkMainFiles (paths: readonly string[]): Finding[] {
 
 /** Clients parse the bytes themselves, and strictly: repaired frontmatter reads otherwise there. */
 function checkFrontmatter ({ metadata, findings }: CatalogSkill, mainFile: string): Finding[] {
-  if (findings.some(({ code }) => code === 'yaml_repaired')) {
-    return [excluded('discovery_frontmatter_repaired', 'its frontmatter is not valid YAML as it stands',
-      'Put the texts in the frontmatter that hold a colon in double quotes')]
+  const invalid = findings.find(({ code }) => code === 'yaml_repaired' || code === 'yaml_not_portable')
+  if (invalid !== undefined) {
+    const { line = 1, fix } = invalid
+    return [excluded('discovery_frontmatter_repaired', 'its frontmatter is not valid YAML as it stands', fix,
+      { file: basename(metadata.path), line, column: 1 })]
   }
   // Clients' decoders remove a byte order mark.
   const text = mainFile.replace(/^\uFEFF/, '')

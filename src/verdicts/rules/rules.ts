@@ -11,7 +11,7 @@ import { bytesOf, frontmatterOf, type Subject } from '../subject.ts'
 import { bodyFindings } from './body.ts'
 import { scanNames } from './file-names.ts'
 import { scanText } from './text-scan.ts'
-import { styleFindings } from './yaml-style.ts'
+import { portabilityFindings } from './portable-yaml.ts'
 import { baseName } from '../../core/shared/paths.ts'
 
 /** What installers leave in `metadata`: `gh skill` writes `github-*` and `local-path`. */
@@ -47,7 +47,7 @@ export function nestedSkills (files: readonly ListedFile[]): readonly string[] {
 function checkFrontmatter (subject: Subject, codes: ReadonlySet<string>): Finding[] {
   const source = frontmatterOf(subject)
   if (source === undefined) return []
-  const { frontmatter, findings } = subject.skill
+  const { frontmatter } = subject.skill
   const positions = fieldPositions(source)
   const found: Finding[] = []
   const add = (code: FindingCode, message: string, fix: string, field: string): void => {
@@ -74,7 +74,7 @@ function checkFrontmatter (subject: Subject, codes: ReadonlySet<string>): Findin
     const fix = 'Fix the original, or remove these entries if this is the original now'
     add('vendored_copy', `metadata says that an installer made this copy: ${quoteList(vendored)}`, fix, 'metadata')
   }
-  return [...found, ...styleFindings(source, findings)]
+  return [...found, ...portabilityFindings(subject)]
 }
 
 /** How a description is written that some readers take for something else. */

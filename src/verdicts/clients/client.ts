@@ -1,0 +1,56 @@
+import { preventsUse } from '../../core/format/findings.ts'
+import type { ConditionName } from '../conditions.ts'
+import { type FindingCode, FINDINGS } from '../findings.ts'
+
+/** What a client does with a skill, the mildest first. A verdict is the worst outcome of all findings. */
+export const OUTCOMES = ['ok', 'warned', 'changed', 'cut', 'not_loaded', 'refused'] as const
+
+export type Outcome = typeof OUTCOMES[number]
+
+/** A finding that has an outcome, and the fact about the skill that it needs, if it needs one. */
+interface Rule {
+  readonly code: FindingCode
+  readonly when?: ConditionName
+}
+
+/** A consumer of skills, and its documented rules: a format, a validator, an agent, an upload service, an index. */
+export interface Client {
+  readonly title: string
+  /** What the rules were read from, with its version. */
+  readonly source: string
+  /** The day on which they were read: clients change monthly. */
+  readonly read: string
+  /** Clients that mostly agree. */
+  readonly group?: 'validators' | 'uploads' | 'agents' | 'indexes'
+  /** Other names that a caller may use. */
+  readonly aliases?: readonly string[]
+  /** What it does with a skill that has one of these findings. It takes all others. */
+  readonly outcomes: Readonly<Partial<Record<Exclude<Outcome, 'ok'>, ReadonlyArray<FindingCode | Rule>>>>
+}
+
+/** Rules that need a fact about the skill. */
+export function when (condition: ConditionName, ...codes: readonly FindingCode[]): readonly Rule[] {
+  return codes.map((code) => ({ code, when: condition }))
+}
+
+/** There is no main file that could be read. */
+export const NO_MAIN_FILE = [
+  'main_file_missing', 'main_file_not_a_file', 'main_file_permission_denied', 'main_file_unreadable',
+  'main_file_not_utf8', 'main_file_link_text'
+] as const satisfies readonly FindingCode[]
+
+/** There is no frontmatter, wherever one looks for it. */
+export const NO_FRONTMATTER = [
+  'frontmatter_missing', 'frontmatter_unclosed', 'frontmatter_empty', 'frontmatter_not_mapping', 'fence_unusual'
+] as const satisfies readonly FindingCode[]
+
+/** The frontmatter is not where it has to be. */
+export const NO_FRONTMATTER_FIRST =
+  [...NO_FRONTMATTER, 'frontmatter_not_first', 'line_ends_cr'] as const satisfies readonly FindingCode[]
+
+/** What this program's parser refuses counts as refused by every client that reads YAML. */
+export const NO_YAML = ['yaml_invalid', 'yaml_refused', 'yaml_repaired'] as const satisfies readonly FindingCode[]
+
+/** What keeps this service from offering a skill. */
+export const UNUSABLE = (Object.keys(FINDINGS) as FindingCode[])
+  .filter((code) => preventsUse({ code, severity: FINDINGS[code][0] }))

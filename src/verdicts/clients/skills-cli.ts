@@ -1,0 +1,16 @@
+import { type Client, NO_FRONTMATTER_FIRST, NO_MAIN_FILE, NO_YAML } from './client.ts'
+
+export const skillsCli: Client = {
+  title: 'skills CLI',
+  source: 'npm skills 1.7.4 dist/cli.mjs',
+  read: '2026-11-22',
+  group: 'agents',
+  aliases: ['skills'],
+  outcomes: {
+    not_loaded: [
+      ...NO_MAIN_FILE, 'main_file_casing', ...NO_FRONTMATTER_FIRST, ...NO_YAML, 'name_missing', 'name_not_text',
+      'description_missing', 'description_not_text'
+    ],
+    warned: ['nested_skills', 'discovery_internal']
+  }
+}
