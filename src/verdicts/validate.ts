@@ -35,7 +35,7 @@ const ECHOES: ReadonlySet<string> = new Set<FindingCode>([
   'discovery_main_file_ambiguous'
 ])
 
-/** Reasons of theirs that are about the form of one line: a finding about the form of that line takes their outcomes. */
+/** Reasons about the form of one line: a finding about the form of that line takes their outcomes. */
 const ABOUT_FORM: ReadonlySet<string> = new Set<FindingCode>([
   'mcp_refused', 'discovery_frontmatter_repaired', 'discovery_frontmatter_differs'
 ])

@@ -46,7 +46,6 @@ export const FINDING_EXAMPLES: Readonly<Partial<Record<FindingCode, Example>>> =
   yaml_not_portable: frontmatter(['description: 2026-11-28'], ['description: "2026-11-28"']),
   yaml_repaired: frontmatter(['description: Adds: numbers'], ["description: 'Adds: numbers'"]),
 
-
   name_missing: main([FENCE, DESCRIPTION, FENCE, BODY], GOOD),
   name_not_text: frontmatter(['name: [demo]'], [NAME]),
   name_too_long: frontmatter([`name: ${'x'.repeat(65)}`], [NAME]),
