@@ -8,7 +8,7 @@ import { IGNORE_FILE } from './read/ignore-file.ts'
 import { asRefused, isUnknown, type RefusedError } from './read/refused.ts'
 import { isSameState, stampAt } from './read/file-stamp.ts'
 import { walkSkill } from './read/walk.ts'
-import { type KeepOptions, KeptRevisions } from './revisions/kept-revisions.ts'
+import { type KeepOptions, type KeptRevision, KeptRevisions } from './revisions/kept-revisions.ts'
 import { Snapshots } from './revisions/snapshot.ts'
 import type { RootListing, SkillFolder } from './roots/list-root.ts'
 import { Root, type RootOptions } from './roots/root.ts'
@@ -51,9 +51,9 @@ export interface CatalogOptions {
  */
 export class Catalog extends EventEmitter<CatalogEvents> {
   roots: readonly Root[]
-  readonly files = new FileCache()
-  readonly snapshots = new Snapshots(this.files)
   readonly kept: KeptRevisions
+  readonly files: FileCache
+  readonly snapshots: Snapshots
   /** The index: skills by name, for each root. */
   readonly #skills = new Map<Root, ReadonlyMap<string, IndexedSkill>>()
   readonly #options: CatalogOptions
@@ -64,6 +64,8 @@ export class Catalog extends EventEmitter<CatalogEvents> {
     this.setMaxListeners(0)
     this.#options = options
     this.kept = new KeptRevisions(options.keep)
+    this.files = new FileCache((digest) => this.kept.contentWith(digest))
+    this.snapshots = new Snapshots(this.files)
     this.roots = options.projectRoots.map((root) => this.#open(root))
   }
 
@@ -79,7 +81,6 @@ export class Catalog extends EventEmitter<CatalogEvents> {
     if (roots.length === before.length && roots.every((root, index) => root === before[index])) return
     for (const root of roots) if (!before.includes(root)) await this.refresh(root)
     this.roots = roots
-    this.kept.drop(({ skill: { root } }) => !roots.includes(root))
     for (const root of before) if (!roots.includes(root)) this.#skills.delete(root)
     this.#generation++
     const skillsOf = (root: Root): SkillRef[] => [...root.folders.keys()].map((name) => ({ root, name }))
@@ -107,7 +108,7 @@ export class Catalog extends EventEmitter<CatalogEvents> {
       const isSame = known?.folder === folder && await isCurrent(known).catch(() => false)
       if (isSame) return known
       this.emit('stale', { root, name })
-      const skill = await this.#read(root, folder)
+      const skill = await readSkill(root, this.files, folder)
       if (skill !== undefined) return skill
       await root.list()
       // What searches a folder with a layout has not seen yet that this one is gone.
@@ -116,12 +117,18 @@ export class Catalog extends EventEmitter<CatalogEvents> {
     return undefined
   }
 
-  /** What is hidden now must not be read in an older revision. */
-  async #read (root: Root, folder: SkillFolder): Promise<IndexedSkill | undefined> {
-    const skill = await readSkill(root, this.files, folder)
-    if (skill === undefined || (skill.refused !== undefined && isTransient(skill.refused))) return skill
-    this.kept.drop(({ skill: { name, filter } }) => name === skill.name && filter?.id !== skill.filter?.id)
-    return skill
+  /**
+   * A revision that was handed out, if the ignore files of its skill and root are those that it was made with.
+   * @param shown what the name stands for now, in whichever root: its ignore files count as well
+   */
+  async findKept (
+    { root, name }: SkillRef, revision: string, shown: IndexedSkill | undefined
+  ): Promise<KeptRevision | undefined> {
+    const kept = this.kept.get(root, name, revision)
+    if (kept === undefined) return undefined
+    const present = shown?.root === root ? shown : await this.find(name, (each) => each === root)
+    const isSame = [shown, present].every((skill) => skill === undefined || hasRulesOf(skill, kept.skill))
+    return isSame && (present !== undefined || !isIgnored(kept.skill)) ? kept : undefined
   }
 
   /** Whether a skill that was found is what its name means still, unchanged. */
@@ -169,7 +176,7 @@ export class Catalog extends EventEmitter<CatalogEvents> {
   ): Promise<IndexedSkill | 'replaced' | undefined> {
     try {
       const isSame = known?.folder === folder && await isCurrent(known)
-      const skill = isSame ? known : await this.#read(root, folder)
+      const skill = isSame ? known : await readSkill(root, this.files, folder)
       if (skill === undefined) return 'replaced'
       // What a disk that fails has said before stays.
       if (skill.refused !== undefined) return known !== undefined && isTransient(skill.refused) ? undefined : skill
@@ -201,11 +208,6 @@ export class Catalog extends EventEmitter<CatalogEvents> {
     const names = new Set([...before?.folders.keys() ?? [], ...root.folders.keys()])
     const changed = [...names].filter((name) => before?.folders.get(name) !== root.folders.get(name))
     this.#skills.set(root, new Map([...this.skillsIn(root)].filter(([name]) => root.folders.has(name))))
-    const { listing, listed } = root
-    const isHidden = ({ name, folder }: IndexedSkill): boolean => listed === undefined
-      ? folder.rules?.id !== listing?.ignoreFile?.rules.id
-      : listed.ignored?.has(name) === true
-    if (listing !== undefined) this.kept.drop(({ skill }) => skill.root === root && isHidden(skill))
     this.#announce(root, changed)
     this.emit('listed', root, before)
   }
@@ -221,6 +223,18 @@ export class Catalog extends EventEmitter<CatalogEvents> {
 /** Whether a disk fails, or a skill is being written: the next comparison may tell more. */
 function isTransient (refused: RefusedError): boolean {
   return isUnknown(refused) || refused.refusal === 'changed'
+}
+
+/** Whether the ignore files of two states of a skill say the same. What a failing disk says of them does not count. */
+function hasRulesOf (present: IndexedSkill, kept: IndexedSkill): boolean {
+  const isUnreadable = present.refused !== undefined && isTransient(present.refused)
+  return isUnreadable || present.filter?.id === kept.filter?.id
+}
+
+/** Whether the root of a skill that is gone has other ignore rules than before. */
+function isIgnored ({ root: { listing, listed }, name, folder }: IndexedSkill): boolean {
+  if (listing === undefined) return false
+  return listed === undefined ? folder.rules?.id !== listing.ignoreFile?.rules.id : listed.ignored?.has(name) === true
 }
 
 /** Whether folder, main file and ignore file are as they were when the skill was read: mostly two `stat` calls. */

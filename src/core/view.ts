@@ -197,7 +197,7 @@ export class View {
     const value = await view.read(name, answerWanted).catch(async (error: unknown) => {
       // Also of a skill that is gone, too large, or whose disk fails.
       const mayBeKept = error instanceof SkillError && wanted !== undefined && present !== wanted
-      const kept = mayBeKept ? this.#keptState(name, wanted) : undefined
+      const kept = mayBeKept ? await this.#keptState(name, wanted) : undefined
       if (kept === undefined) throw error
       return await answer(kept)
     })
@@ -225,11 +225,14 @@ export class View {
     return [...new Set(kept.map(({ manifest }) => manifest.revision))]
   }
 
-  #keptState (name: string, revision: string): SkillState | undefined {
+  /** The kept revision, as the rules of this moment allow it. */
+  async #keptState (name: string, revision: string): Promise<SkillState | undefined> {
+    const { catalog } = this.parts
+    const present = await catalog.find(name, this.#isVisible)
     for (const root of this.#roots) {
-      if (!this.#isVisible(root, name) || root.source?.allows?.(name, revision) === false) continue
-      const kept = this.parts.catalog.kept.get(root, name, revision)
-      if (kept !== undefined) return new KeptState(kept)
+      if (!this.#isVisible(root, name)) continue
+      const kept = await catalog.findKept({ root, name }, revision, present)
+      if (kept !== undefined && root.source?.allows?.(name, revision) !== false) return new KeptState(kept)
     }
     return undefined
   }

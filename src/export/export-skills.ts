@@ -169,8 +169,8 @@ async function * bytesOf (
   open: () => Promise<ServableFile>, { path, digest, size_bytes: size }: ManifestFile
 ): AsyncGenerator<Uint8Array> {
   const servable = await open()
-  if ((servable.kind === 'content' ? servable.content.digest : servable.digest) !== digest) {
-    if (servable.kind === 'stream') await servable.file.close()
+  if ((servable.kind === 'content' ? servable.content.digest : await servable.readDigest()) !== digest) {
+    if (servable.kind === 'stream') await servable.close()
     throw new SkillError('skill_changing', `A file changed while it was exported: ${path}`)
   }
   if (servable.kind === 'content') {
@@ -178,12 +178,12 @@ async function * bytesOf (
     return
   }
   try {
-    yield * servable.file.chunks(0, size - 1)
+    yield * servable.chunks(0, size - 1)
   } catch (error) {
     if (!(error instanceof RefusedError)) throw error
     throw new SkillError('skill_changing', `A file changed while it was exported: ${error.message}`)
   } finally {
-    await servable.file.close()
+    await servable.close()
   }
 }
 

@@ -110,7 +110,8 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       operationId: 'readSkillFile',
       summary: 'Read a file of a skill',
       description: 'The bytes of any file, of any size, with `Range`. When `Accept` prefers `application/json`, its ' +
-        'text inside JSON. A file without a JSON form goes out as bytes to a client that takes them too.',
+        'text inside JSON. A file without a JSON form goes out as bytes to a client that takes them too. One of more ' +
+        'than 8 MiB has an `ETag` from its first whole download, or request with a condition, on.',
       tags: ['skills'],
       params: SkillFileParamsSchema,
       querystring: SkillFileQuerySchema,

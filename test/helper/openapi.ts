@@ -4,6 +4,7 @@
  */
 
 import { type AnySchema, Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
+import { MAX_HASHED_FIRST_BYTES } from '../../src/core/read/file-cache.ts'
 
 export interface Exchange {
   readonly method: string
@@ -35,9 +36,6 @@ const NO_OPERATION_STATUSES = new Set([400, 403, 404, 405, 408, 414, 417, 429, 4
 
 /** Come with bytes only, where JSON is another form of the same; or where there is something to say. */
 const OPTIONAL_HEADERS = new Set(['accept-ranges', 'catalog-revision', 'skill-revision'])
-
-/** Nobody knows the digest of a file that is too large to be hashed. */
-const MAX_BYTES_WITH_ETAG = 4_294_967_294
 
 const ROOT = 'openapi'
 
@@ -91,7 +89,7 @@ function createResponseCheck (document: object): ResponseCheck {
     const response = operation.responses[key]
     if (response === undefined) return status < 400 ? fail('the status is not documented') : undefined
     for (const name of Object.keys(response.headers ?? {})) {
-      const isTooLarge = name === 'etag' && Number(/\d+$/.exec(headers['content-range'] ?? headers['content-length'] ?? '')?.[0]) > MAX_BYTES_WITH_ETAG
+      const isTooLarge = name === 'etag' && Number(/\d+$/.exec(headers['content-range'] ?? headers['content-length'] ?? '')?.[0]) > MAX_HASHED_FIRST_BYTES
       if (headers[name] === undefined && !isTooLarge && !OPTIONAL_HEADERS.has(name)) fail(`the documented header ${name} is missing`)
     }
     if (response.content === undefined || isHead) {

@@ -34,7 +34,8 @@ export function looksLikeText (head: Buffer): boolean {
   return startsAsUtf8(head) || !CONTROL.test(head.toString('latin1'))
 }
 
-function startsAsUtf8 (head: Buffer): boolean {
+/** The last character may be cut. */
+export function startsAsUtf8 (head: Buffer): boolean {
   try {
     new TextDecoder('utf-8', { fatal: true }).decode(head, { stream: true })
     return true

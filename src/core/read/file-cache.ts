@@ -1,16 +1,16 @@
 import { LRUCache } from 'lru-cache'
-import pLimit from 'p-limit'
+import { createSharer } from '../shared/async.ts'
 import { MAX_MAIN_FILE_BYTES, MAX_SKILL_BYTES } from '../shared/limits.ts'
 import type { FileStamp } from '../shared/skill.ts'
+import { checksumsOf, type FileChecksums } from './checksums.ts'
+import { startsAsUtf8 } from './decode.ts'
 import { FileContent } from './file-content.ts'
-import type { FileChecksums, OpenFile } from './open-file.ts'
+import { stateId } from './file-stamp.ts'
+import type { OpenFile } from './open-file.ts'
 import { type FilePlace, openInside } from './open-inside.ts'
-import { isSettled, stateId } from './file-stamp.ts'
 
 /** A file as it can be sent: in memory, or open and to be streamed and closed by the caller. */
-export type ServableFile =
-  | { readonly kind: 'content', readonly content: FileContent }
-  | { readonly kind: 'stream', readonly file: OpenFile, readonly digest: string | undefined, readonly isUtf8: boolean }
+export type ServableFile = { readonly kind: 'content', readonly content: FileContent } | StreamedFile
 
 /** How much of a cache is in use, and how often it was of use. */
 export interface CacheUsage {
@@ -22,8 +22,8 @@ export interface CacheUsage {
 /** Files up to this size, in bytes, are read whole and may stay in memory; larger ones are streamed. */
 export const MAX_BUFFERED_FILE_BYTES = 262_144
 
-/** Larger files that are read whole at the same time. */
-const MAX_LARGE_READS = 4
+/** A streamed file up to this size, in bytes, is read for its digest first; of a larger one it may not be known. */
+export const MAX_HASHED_FIRST_BYTES = 8 * 1_048_576
 
 /** Weight of all contents together, in bytes: the file, its text, and what is rendered from them. */
 const CACHE_BYTES = 32 * 1_048_576
@@ -34,8 +34,8 @@ const WEIGHT_PER_ENTRY = 2_048
 const MAX_CHECKSUMS = 150_000
 
 /**
- * Contents and checksums of files, kept by device, inode, size, `mtime` and `ctime`: a file in the same state has the
- * same bytes. Each read opens and checks the file anew; only its bytes come from memory.
+ * Checksums of files by their stamp, and contents by their digest. Each read opens and checks the file anew; only what
+ * is known of its bytes comes from memory. Readings of a file in one state share one.
  */
 export class FileCache {
   readonly #contents = new LRUCache<string, FileContent>({
@@ -44,9 +44,18 @@ export class FileCache {
   })
 
   readonly #checksums = new LRUCache<string, FileChecksums>({ maxSize: MAX_CHECKSUMS, sizeCalculation: () => 1 })
-  readonly #enterLarge = pLimit(MAX_LARGE_READS)
+  /** States of files that somebody hashes while they are streamed. */
+  readonly #streamed = new Set<string>()
+  readonly #shareContent = createSharer<FileContent>()
+  readonly #shareChecksums = createSharer<FileChecksums>()
+  readonly #keptContent: (digest: string) => FileContent | undefined
   #hits = 0
   #misses = 0
+
+  /** @param keptContent a content that somebody else has in memory */
+  constructor (keptContent: (digest: string) => FileContent | undefined) {
+    this.#keptContent = keptContent
+  }
 
   get usage (): CacheUsage {
     return { bytes: this.#contents.calculatedSize, hits: this.#hits, misses: this.#misses }
@@ -54,7 +63,8 @@ export class FileCache {
 
   /** The content of a file that is known to be in this state. */
   contentOf (stamp: FileStamp): FileContent | undefined {
-    const content = this.#contents.get(stateId(stamp))
+    const checksums = this.#checksums.get(stateId(stamp))
+    const content = checksums && this.#contentWith(checksums.digest)
     if (content !== undefined) this.#hits++
     return content
   }
@@ -63,25 +73,25 @@ export class FileCache {
   async read (place: FilePlace, limit: number, isKept = true): Promise<{ content: FileContent, stamp: FileStamp }> {
     const file = await openInside(place, limit)
     try {
-      const take = () => this.#take(file, isKept)
-      const content = await (file.size > MAX_BUFFERED_FILE_BYTES ? this.#enterLarge(take) : take())
-      return { content, stamp: file.stamp }
+      return { content: await this.#readContent(file, isKept), stamp: file.stamp }
     } finally {
       await file.close()
     }
   }
 
-  /** Opens a file of any size: a small one is read, a large one stays open. Over MAX_SKILL_BYTES it has no digest. */
+  /** Opens a file of any size: a small one is read, a large one stays open. */
   async open (place: FilePlace): Promise<ServableFile> {
     const file = await openInside(place)
     let isOpen = false
     try {
-      if (file.size <= MAX_BUFFERED_FILE_BYTES) return { kind: 'content', content: await this.#take(file, true) }
-      const { digest, isUtf8 } = file.size > MAX_SKILL_BYTES
-        ? { digest: undefined, isUtf8: false }
-        : await this.#checksumsOf(file)
+      if (file.size <= MAX_BUFFERED_FILE_BYTES) {
+        return { kind: 'content', content: await this.#readContent(file, true) }
+      }
+      const known = file.size <= MAX_HASHED_FIRST_BYTES ? await this.checksumsOf(file) : this.#knownOf(file)
+      const { isUtf8, digest } = known ?? { isUtf8: startsAsUtf8(await file.readHead()), digest: undefined }
+      await file.openForReading()
       isOpen = true
-      return { kind: 'stream', file, digest, isUtf8 }
+      return new StreamedFile(file, this, isUtf8, digest)
     } finally {
       if (!isOpen) await file.close()
     }
@@ -93,29 +103,98 @@ export class FileCache {
     if (known !== undefined) return known
     const file = await openInside(place, MAX_SKILL_BYTES)
     try {
-      return await this.#checksumsOf(file)
+      return await this.checksumsOf(file)
     } finally {
       await file.close()
     }
   }
 
-  async #take (file: OpenFile, isKept: boolean): Promise<FileContent> {
-    const known = this.contentOf(file.stamp)
+  /** Checksums of an open file, read unless known. */
+  async checksumsOf (file: OpenFile): Promise<FileChecksums> {
+    const known = this.#knownOf(file)
     if (known !== undefined) return known
-    const openedAt = Date.now()
-    const content = new FileContent(await file.readAll())
-    this.#misses++
-    if (isKept && file.size <= MAX_MAIN_FILE_BYTES && isSettled(file.stamp, openedAt)) {
-      this.#contents.set(stateId(file.stamp), content)
-    }
-    return content
+    if (!file.isSettled) return await file.checksums()
+    return await this.#shareChecksums(stateId(file.stamp), async () => this.#learn(file, await file.checksums()))
   }
 
-  async #checksumsOf (file: OpenFile): Promise<FileChecksums> {
+  /** The bytes of an open file from `start` to `end`, both included. The first to read all learns the digest. */
+  async * chunks (file: OpenFile, digest: string | undefined, start: number, end: number): AsyncGenerator<Buffer> {
     const id = stateId(file.stamp)
-    const openedAt = Date.now()
-    const checksums = this.#checksums.get(id) ?? await file.checksums()
-    if (isSettled(file.stamp, openedAt)) this.#checksums.set(id, checksums)
+    const isWhole = start === 0 && BigInt(end) === file.size - 1n
+    if (digest !== undefined || !isWhole || file.size > MAX_SKILL_BYTES || this.#streamed.has(id)) {
+      return yield * file.chunks(start, end, digest)
+    }
+    this.#streamed.add(id)
+    try {
+      yield * file.chunks(start, end, undefined, (checksums) => { this.#learn(file, checksums) })
+    } finally {
+      this.#streamed.delete(id)
+    }
+  }
+
+  #knownOf ({ stamp }: OpenFile): FileChecksums | undefined {
+    return this.#checksums.get(stateId(stamp))
+  }
+
+  /** Keeps checksums for the next one who opens the file in this state. */
+  #learn ({ stamp, isSettled }: OpenFile, checksums: FileChecksums): FileChecksums {
+    if (isSettled) this.#checksums.set(stateId(stamp), checksums)
     return checksums
+  }
+
+  async #readContent (file: OpenFile, isKept: boolean): Promise<FileContent> {
+    const known = this.contentOf(file.stamp)
+    if (known !== undefined) return known
+    const read = async (): Promise<FileContent> => {
+      const bytes = await file.readAll()
+      const checksums = this.#learn(file, this.#knownOf(file) ?? checksumsOf(bytes))
+      const content = this.#contentWith(checksums.digest) ?? new FileContent(bytes, checksums)
+      this.#misses++
+      if (isKept && bytes.length <= MAX_MAIN_FILE_BYTES) this.#contents.set(content.digest, content)
+      return content
+    }
+    return await (file.isSettled ? this.#shareContent(stateId(file.stamp), read) : read())
+  }
+
+  #contentWith (digest: string): FileContent | undefined {
+    return this.#contents.get(digest) ?? this.#keptContent(digest)
+  }
+}
+
+/** A large file, open; the caller closes it. */
+export class StreamedFile {
+  readonly kind = 'stream'
+  readonly size: number
+  /** Whether its text is UTF-8: by its first bytes, as long as nobody has read all. */
+  readonly isUtf8: boolean
+  readonly #file: OpenFile
+  readonly #cache: FileCache
+  #digest: string | undefined
+
+  constructor (file: OpenFile, cache: FileCache, isUtf8: boolean, digest: string | undefined) {
+    this.size = Number(file.size)
+    this.isUtf8 = isUtf8
+    this.#file = file
+    this.#cache = cache
+    this.#digest = digest
+  }
+
+  /** `sha256:<hex>` of all bytes; undefined as long as nobody has read them. */
+  get digest (): string | undefined {
+    return this.#digest
+  }
+
+  /** The same, read unless known; undefined for more than MAX_SKILL_BYTES. */
+  async readDigest (): Promise<string | undefined> {
+    if (this.size <= MAX_SKILL_BYTES) this.#digest ??= (await this.#cache.checksumsOf(this.#file)).digest
+    return this.#digest
+  }
+
+  chunks (start: number, end: number): AsyncGenerator<Buffer> {
+    return this.#cache.chunks(this.#file, this.#digest, start, end)
+  }
+
+  close (): Promise<void> {
+    return this.#file.close()
   }
 }

@@ -1,17 +1,21 @@
-import { sha256 } from '../shared/digest.ts'
 import { mainFileError } from '../shared/errors.ts'
+import { checksumsOf, type FileChecksums } from './checksums.ts'
 import { decodeText, decodeUtf8, type DecodedText } from './decode.ts'
-import { fileKind, type FileKind } from './file-kind.ts'
+import type { FileKind } from './file-kind.ts'
 
 /** The bytes of one file in one state. All answers share one object for each state: what they derive is kept by it. */
 export class FileContent {
   readonly bytes: Buffer
-  /** `sha256:<hex>` of the bytes. */
-  readonly digest: string
+  readonly checksums: FileChecksums
 
-  constructor (bytes: Buffer) {
+  constructor (bytes: Buffer, checksums = checksumsOf(bytes)) {
     this.bytes = bytes
-    this.digest = sha256(bytes)
+    this.checksums = checksums
+  }
+
+  /** `sha256:<hex>` of the bytes. */
+  get digest (): string {
+    return this.checksums.digest
   }
 
   /** The text by `read_file_in_skill`'s rules; undefined when the file is not text. */
@@ -25,7 +29,7 @@ export class FileContent {
   }
 
   get kind (): FileKind | undefined {
-    return fileKind(this.bytes)
+    return this.checksums.kind
   }
 }
 

@@ -1,71 +1,89 @@
-import type { BigIntStats } from 'node:fs'
-import { createHash } from 'node:crypto'
-import { crc32 } from 'node:zlib'
+import { type BigIntStats, constants } from 'node:fs'
 import { yieldIfNeeded } from '../shared/async.ts'
 import type { FileStamp } from '../shared/skill.ts'
+import { Checksummer, type FileChecksums } from './checksums.ts'
 import { closeQuietly, type Disk } from './disk.ts'
-import { fileKind, type FileKind } from './file-kind.ts'
+import { isSameState, isSettled, stampOf } from './file-stamp.ts'
 import { asRefused, changed } from './refused.ts'
-import { isSameState, stampOf } from './file-stamp.ts'
 
 const HASHED_CHUNK_BYTES = 1_048_576
 const STREAM_CHUNK_BYTES = 65_536
 
-/** What one pass over all bytes of a file gives. */
-export interface FileChecksums {
-  readonly size: bigint
-  /** `sha256:<hex>`. */
-  readonly digest: string
-  /** For ZIP archives. */
-  readonly crc32: number
-  readonly kind: FileKind | undefined
-  readonly isUtf8: boolean
-}
+/** A FIFO must not block, a terminal must not become ours. */
+export const READ_ONLY = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY
 
-/** A regular file inside a skill, open and verified; the caller closes it. All readings throw RefusedErrors. */
+/**
+ * A regular file inside a skill, open and verified; the caller closes it. Each has one descriptor, which can be read
+ * from the first reading on. All readings throw RefusedErrors.
+ */
 export class OpenFile {
   readonly size: bigint
   /** The state that it was opened in. */
   readonly stamp: FileStamp
+  /** Whether every later edit is sure to change the stamp. */
+  readonly isSettled: boolean
   readonly #disk: Disk
-  readonly #descriptor: number
+  #descriptor: number
+  #isReadable: boolean
 
-  constructor (disk: Disk, descriptor: number, stats: BigIntStats) {
+  /** @param isReadable false for a descriptor that names a file and cannot read it (`O_PATH`) */
+  constructor (disk: Disk, descriptor: number, stats: BigIntStats, isReadable: boolean) {
     this.size = stats.size
     this.stamp = stampOf(stats)
+    this.isSettled = isSettled(this.stamp, Date.now())
     this.#disk = disk
     this.#descriptor = descriptor
+    this.#isReadable = isReadable
   }
 
   /** All bytes of the file, if it stays as it was when it was opened. */
   async readAll (): Promise<Buffer> {
+    await this.openForReading()
     const bytes = Buffer.allocUnsafeSlow(Number(this.size))
     for (let length = 0; length < bytes.length;) length += await this.#read(bytes.subarray(length), length)
     if (!await this.#isUnchanged()) throw changed('the file changed while it was being read')
     return bytes
   }
 
-  /** Checksums of the state that it was opened in. */
+  /** The first bytes, as many as a stream has in one piece. */
+  async readHead (): Promise<Buffer> {
+    await this.openForReading()
+    const bytes = Buffer.allocUnsafe(Math.min(STREAM_CHUNK_BYTES, Number(this.size)))
+    return bytes.subarray(0, await this.#read(bytes, 0))
+  }
+
+  /** Checksums of the state that it was opened in. A file that grows all the time is given up at once. */
   async checksums (): Promise<FileChecksums> {
-    const checksums = await this.#hash()
-    if (!await this.#isUnchanged()) throw changed('the file changed while it was being read')
-    return checksums
+    return await this.#hash(async () => {
+      if (!await this.#isUnchanged()) throw changed('the file changed while it was being read')
+    })
   }
 
   /**
-   * The bytes from `start` to `end`, both included, with back-pressure.
-   * @param digest of the whole file when it was opened: one that is replaced, removed or appended to meanwhile must
-   * still begin with these bytes when the last of them is sent
+   * The bytes from `start` to `end`, both included, with back-pressure. If the file is replaced, removed or appended to
+   * meanwhile, it must still begin with the bytes that it had when the last of them is sent.
+   * @param digest of the whole file when it was opened
+   * @param onChecksums called when all bytes were sent, which then are hashed for it
    */
-  async * chunks (start: number, end: number, digest?: string): AsyncGenerator<Buffer> {
+  async * chunks (
+    start: number, end: number, digest?: string, onChecksums?: (checksums: FileChecksums) => void
+  ): AsyncGenerator<Buffer> {
+    await this.openForReading()
+    const checksummer = onChecksums && new Checksummer()
     for (let position = start; position <= end;) {
       const buffer = Buffer.allocUnsafe(Math.min(STREAM_CHUNK_BYTES, end - position + 1))
-      const count = await this.#read(buffer, position)
-      position += count
-      const isSame = position <= end || await this.#isUnchanged() ||
-        (digest !== undefined && (await this.#hash()).digest === digest)
-      if (!isSame) throw changed('the file changed while it was being sent')
-      yield buffer.subarray(0, count)
+      const bytes = buffer.subarray(0, await this.#read(buffer, position))
+      position += bytes.length
+      checksummer?.update(bytes)
+      if (position > end) {
+        const sent = checksummer?.end()
+        const expected = digest ?? sent?.digest
+        const isUnchanged = await this.#isUnchanged()
+        const isSame = isUnchanged || (expected !== undefined && (await this.#hash()).digest === expected)
+        if (!isSame) throw changed('the file changed while it was being sent')
+        if (isUnchanged && sent !== undefined) onChecksums?.(sent)
+      }
+      yield bytes
     }
   }
 
@@ -73,32 +91,32 @@ export class OpenFile {
     return closeQuietly(this.#disk, this.#descriptor)
   }
 
-  async #hash (): Promise<FileChecksums> {
-    const size = Number(this.size)
-    const hash = createHash('sha256')
-    const buffer = Buffer.allocUnsafeSlow(Math.min(HASHED_CHUNK_BYTES, size))
-    const decoder = new TextDecoder('utf-8', { fatal: true })
-    let isUtf8 = true
-    const decode = (bytes?: Buffer): void => {
-      try {
-        decoder.decode(bytes, { stream: bytes !== undefined })
-      } catch {
-        isUtf8 = false
-      }
+  /** Opens the very file that was checked, and gives up the descriptor that only names it. */
+  async openForReading (): Promise<void> {
+    if (this.#isReadable) return
+    const named = this.#descriptor
+    try {
+      this.#descriptor = await this.#disk.open(`/proc/self/fd/${named}`, READ_ONLY)
+    } catch (error) {
+      throw asRefused(error)
     }
-    let crc = 0
-    let kind: FileKind | undefined
+    this.#isReadable = true
+    await closeQuietly(this.#disk, named)
+  }
+
+  async #hash (onPiece?: () => Promise<void>): Promise<FileChecksums> {
+    await this.openForReading()
+    const size = Number(this.size)
+    const buffer = Buffer.allocUnsafeSlow(Math.min(HASHED_CHUNK_BYTES, size))
+    const checksummer = new Checksummer()
     for (let position = 0; position < size;) {
       const bytes = buffer.subarray(0, await this.#read(buffer.subarray(0, size - position), position))
-      hash.update(bytes)
-      crc = crc32(bytes, crc)
-      decode(bytes)
-      if (position === 0) kind = fileKind(bytes)
+      checksummer.update(bytes)
       position += bytes.length
       await yieldIfNeeded()
+      await onPiece?.()
     }
-    decode()
-    return { size: this.size, digest: `sha256:${hash.digest('hex')}`, crc32: crc, kind, isUtf8 }
+    return checksummer.end()
   }
 
   async #read (buffer: Buffer, position: number): Promise<number> {

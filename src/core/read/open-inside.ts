@@ -3,7 +3,7 @@ import { pathFrom } from '../shared/paths.ts'
 import { errorCode } from '../shared/system-errors.ts'
 import { closeQuietly, type Disk } from './disk.ts'
 import { isHidden, type PathFilter } from './hidden.ts'
-import { OpenFile } from './open-file.ts'
+import { OpenFile, READ_ONLY } from './open-file.ts'
 import { asRefused, changed, RefusedError } from './refused.ts'
 
 /** A file of a skill. */
@@ -19,8 +19,6 @@ export interface FilePlace {
 
 /** Linux on x64 and arm64; not in `fs.constants`. Opens a name without touching what it names. */
 const O_PATH = 0o10000000
-/** A FIFO must not block, a terminal must not become ours. */
-const READ_ONLY = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY
 const NO_FOLLOW = constants.O_NOFOLLOW
 
 /** How often a file is opened again when it moves meanwhile. */
@@ -78,20 +76,20 @@ async function isLink (disk: Disk, path: string): Promise<boolean> {
 }
 
 /**
- * Linux: the kernel says where an opened file really is. `O_PATH` first, so that a device or FIFO in the place of a
- * file is never opened for reading. Then the object that was checked is opened through its number.
+ * Linux: the kernel says where an opened file really is. `O_PATH`, so that a device or FIFO in the place of a file is
+ * never opened for reading. The object that was checked is opened for that through its number, when it is read.
  */
 async function openThroughProc (place: FilePlace, limit: number): Promise<OpenFile> {
   const { disk, folder, path } = place
   const handle = await disk.open(`${folder}/${path}`, O_PATH)
   try {
-    const link = `/proc/self/fd/${handle}`
-    const realPath = pathWithin(folder, await disk.readlink(link))
+    const realPath = pathWithin(folder, await disk.readlink(`/proc/self/fd/${handle}`))
     const stats = await disk.fstat(handle)
     checkServable(place, stats.nlink === 0n ? realPath.replace(/ \(deleted\)$/, '') : realPath, stats, limit)
-    return new OpenFile(disk, await disk.open(link, READ_ONLY), stats)
-  } finally {
+    return new OpenFile(disk, handle, stats, false)
+  } catch (error) {
     await closeQuietly(disk, handle)
+    throw error
   }
 }
 
@@ -111,7 +109,7 @@ async function openByComparison (place: FilePlace, limit: number): Promise<OpenF
       throw new RefusedError('outside')
     }
     checkServable(place, realPath, stats, limit)
-    return new OpenFile(disk, descriptor, stats)
+    return new OpenFile(disk, descriptor, stats, true)
   } catch (error) {
     await closeQuietly(disk, descriptor)
     throw error

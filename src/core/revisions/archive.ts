@@ -79,9 +79,9 @@ export class SkillArchive {
       try {
         yield header.subarray(Math.max(first, 0), last + 1)
         if (opened.kind === 'content') yield opened.content.bytes.subarray(start, end)
-        else yield * opened.file.chunks(start, end - 1, file.digest)
+        else yield * opened.chunks(start, end - 1)
       } finally {
-        if (opened.kind === 'stream') await opened.file.close()
+        if (opened.kind === 'stream') await opened.close()
       }
     } catch (error) {
       throw fileSentence(error, this.#name, file.path)

@@ -22,54 +22,83 @@ export interface KeepOptions {
   readonly maxBytes?: number
 }
 
-/** Whether a revision that an answer names is kept: always, only while there is room, or never. */
+/** Which revisions give way for one that an answer names: those that were used longest ago, or none. */
 export type Keep = 'always' | 'if-room' | 'never'
 
 /** Of an entry and of each file in it, besides the bytes. */
 const WEIGHT_PER_FILE = 512
 
-/** Revisions that were handed out, for callers that have begun with one while the skill moves on. */
+/**
+ * Revisions that were handed out, for callers that have begun with one while the skill moves on. Equal files of all of
+ * them are in memory once. Whether one may be served is decided by those who ask.
+ */
 export class KeptRevisions {
-  readonly #cache: LRUCache<string, KeptRevision>
+  readonly #revisions: LRUCache<string, KeptRevision>
   readonly #maxBytes: number
+  /** By digest, each with the number of files that have these bytes. */
+  readonly #contents = new Map<string, { readonly content: FileContent, files: number }>()
+  #bytes = 0
 
   constructor ({ keepMs = KEPT_REVISION_MS, maxBytes = KEPT_REVISION_BYTES }: KeepOptions = {}) {
     this.#maxBytes = keepMs === 0 ? 0 : maxBytes
-    this.#cache = new LRUCache<string, KeptRevision>({
-      maxSize: Math.max(this.#maxBytes, 1), ttl: keepMs, updateAgeOnGet: true, sizeCalculation: weightOf
+    this.#revisions = new LRUCache({
+      maxSize: Math.max(this.#maxBytes, 1),
+      ttl: keepMs,
+      updateAgeOnGet: true,
+      sizeCalculation: ({ manifest: { files } }) => (files.length + 1) * WEIGHT_PER_FILE,
+      dispose: ({ contents }) => { for (const content of contents.values()) this.#release(content) }
     })
   }
 
-  /** Whether a revision with these files should be read to be kept. */
-  wants (root: Root, snapshot: Snapshot, keep: Keep): boolean {
-    const { skill_name: name, revision } = snapshot.manifest
+  /** Whether the bytes of a revision with these files should be read to be kept. */
+  wants (root: Root, { manifest: { skill_name: name, revision, files } }: Snapshot, keep: Keep): boolean {
     if (keep === 'never' || this.get(root, name, revision) !== undefined) return false
-    const used = keep === 'if-room' ? this.#cache.calculatedSize : 0
-    return used + weightOf(snapshot) <= this.#maxBytes
+    const sizes = new Map(files.map(({ digest, size_bytes: size }) => [digest, size]))
+    const isThere = ([digest]: readonly [string, number]): boolean => keep === 'if-room' && this.#contents.has(digest)
+    const bytes = [...sizes].reduce((sum, entry) => isThere(entry) ? sum : sum + entry[1], 0)
+    const used = keep === 'if-room' ? this.#used : 0
+    return used + bytes + (files.length + 1) * WEIGHT_PER_FILE <= this.#maxBytes
   }
 
   keep (kept: KeptRevision): void {
-    this.#cache.set(keyOf(kept.skill.root, kept.skill.name, kept.manifest.revision), kept)
+    for (const content of kept.contents.values()) this.#hold(content)
+    this.#revisions.set(keyOf(kept.skill.root, kept.skill.name, kept.manifest.revision), kept)
+    while (this.#used > this.#maxBytes) this.#revisions.pop()
   }
 
   get (root: Root, name: string, revision: string): KeptRevision | undefined {
-    return this.#cache.get(keyOf(root, name, revision))
+    return this.#revisions.get(keyOf(root, name, revision))
+  }
+
+  /** The content with this digest, if a revision has it. */
+  contentWith (digest: string): FileContent | undefined {
+    return this.#contents.get(digest)?.content
   }
 
   /** All that are kept, the one used last first. */
   get all (): readonly KeptRevision[] {
-    return [...this.#cache.values()]
+    return [...this.#revisions.values()]
   }
 
-  drop (isDropped: (kept: KeptRevision) => boolean): void {
-    for (const [key, kept] of [...this.#cache.entries()]) if (isDropped(kept)) this.#cache.delete(key)
+  get #used (): number {
+    return this.#bytes + this.#revisions.calculatedSize
+  }
+
+  #hold (content: FileContent): void {
+    const held = this.#contents.get(content.digest)
+    this.#contents.set(content.digest, { content: held?.content ?? content, files: (held?.files ?? 0) + 1 })
+    if (held === undefined) this.#bytes += content.bytes.length
+  }
+
+  #release ({ digest, bytes }: FileContent): void {
+    const held = this.#contents.get(digest)
+    if (held === undefined) return
+    if (--held.files > 0) return
+    this.#contents.delete(digest)
+    this.#bytes -= bytes.length
   }
 }
 
 function keyOf ({ id }: Root, name: string, revision: string): string {
   return `${id}\0${name}\0${revision}`
-}
-
-function weightOf ({ manifest: { files } }: Snapshot): number {
-  return files.reduce((sum, { size_bytes: size }) => sum + size + WEIGHT_PER_FILE, WEIGHT_PER_FILE)
 }

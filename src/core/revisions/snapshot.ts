@@ -3,7 +3,7 @@ import type { FileCache } from '../read/file-cache.ts'
 import { isTextKind } from '../read/file-kind.ts'
 import { IGNORE_FILE } from '../read/ignore-file.ts'
 import { mediaType } from '../read/media-type.ts'
-import type { FileChecksums } from '../read/open-file.ts'
+import type { FileChecksums } from '../read/checksums.ts'
 import { asRefused, changed, isUnknown, RefusedError } from '../read/refused.ts'
 import { type Walk, type WalkedFile, walkSkill } from '../read/walk.ts'
 import type { IndexedSkill } from '../read-skill.ts'
@@ -61,7 +61,7 @@ export class Snapshots {
       if (sums === undefined) continue
       files.push({
         path,
-        size_bytes: Number(sums.size),
+        size_bytes: sums.size,
         media_type: mediaType(path, isTextKind(sums.kind)),
         digest: sums.digest
       })

@@ -6,6 +6,7 @@ import type { FilePlace } from '../read/open-inside.ts'
 import { changed, isNoMainFile, RefusedError } from '../read/refused.ts'
 import { parseRelativePath } from '../read/relative-path.ts'
 import type { IndexedSkill } from '../read-skill.ts'
+import { yieldIfNeeded } from '../shared/async.ts'
 import { fileError, mainFileError } from '../shared/errors.ts'
 import { MAX_MAIN_FILE_BYTES, MAX_TEXT_FILE_BYTES } from '../shared/limits.ts'
 import type { CatalogSkill, Manifest } from '../shared/skill.ts'
@@ -86,7 +87,7 @@ export abstract class SkillState {
   }
 }
 
-/** A skill as it is on the disk. What is not of the state that the skill was read in is `changed`. */
+/** A skill as it is on the disk. A read that does not match the state that it was indexed in fails with `changed`. */
 export class PresentState extends SkillState {
   readonly #found: IndexedSkill
   readonly #catalog: Catalog
@@ -120,11 +121,11 @@ export class PresentState extends SkillState {
     const file = await this.#catalog.files.open(this.#placeOf(path))
     try {
       await this.#confirmRules()
-      const digest = file.kind === 'content' ? file.content.digest : file.digest
-      if (digest !== undefined) this.#confirm(path, digest)
+      if (file.kind === 'content') this.#confirm(path, file.content.digest)
+      else if (this.#digests.has(path)) this.#confirm(path, await file.readDigest() ?? '')
       return file
     } catch (error) {
-      if (file.kind === 'stream') await file.file.close()
+      if (file.kind === 'stream') await file.close()
       throw error
     }
   }
@@ -142,7 +143,7 @@ export class PresentState extends SkillState {
     return snapshot
   }
 
-  /** From memory, where its revision is kept: what was begun is finished, whatever becomes of the skill. */
+  /** Uses the kept bytes if there are any, so that a download survives an edit. */
   override async archive (nameOf?: (path: string) => string): Promise<SkillArchive> {
     const { revision } = await this.manifest()
     const kept = this.#catalog.kept.get(this.#found.root, this.skill.name, revision)
@@ -155,6 +156,7 @@ export class PresentState extends SkillState {
     if (!kept.wants(skill.root, snapshot, this.#keep)) return
     const contents = new Map<string, FileContent>()
     for (const { path, digest, size_bytes: size } of snapshot.manifest.files) {
+      await yieldIfNeeded()
       const { content } = await files.read(this.#placeOf(path), size, false)
       if (content.digest !== digest) throw changed('a file changed before its revision was named')
       contents.set(path, content)

@@ -1,22 +1,54 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import pLimit from 'p-limit'
 
 /** Longest piece of work in one turn of the event loop, in milliseconds. */
 const SLICE_MS = 5
 
+type Job<T> = () => Promise<T>
+
 /**
- * Makes a job that never runs twice at the same time. A call while it runs gets the next run, which begins after the
- * call, and therefore finds whatever its caller knows of. However many call, one more run serves all.
+ * Makes a function that never runs two jobs with one key at the same time. Calls during a run share one further run,
+ * which begins after the call: its result is never older than the call. Jobs with one key have to be equal.
  */
-export function coalesce (job: () => Promise<void>): () => Promise<void> {
-  const enter = pLimit(1)
-  let next: Promise<void> | undefined
-  return () => {
-    next ??= enter(() => {
-      next = undefined
-      return job()
+export function createCoalescer<T> (): (key: string, job: Job<T>) => Promise<T> {
+  const running = new Map<string, Promise<T>>()
+  const waiting = new Map<string, Promise<T>>()
+
+  function start (key: string, job: Job<T>): Promise<T> {
+    const run = job().finally(() => { running.delete(key) })
+    running.set(key, run)
+    return run
+  }
+
+  return (key, job) => {
+    const next = waiting.get(key)
+    if (next !== undefined) return next
+    const current = running.get(key)
+    if (current === undefined) return start(key, job)
+    const run = current.catch(() => {}).then(() => {
+      waiting.delete(key)
+      return start(key, job)
     })
-    return next
+    waiting.set(key, run)
+    return run
+  }
+}
+
+/** The same for one job. */
+export function coalesce<T> (job: Job<T>): Job<T> {
+  const run = createCoalescer<T>()
+  return () => run('', job)
+}
+
+/**
+ * Makes a function whose calls with one key share the job that runs for it. A key has to name the state that the job
+ * reads: its result may be of a time before the call.
+ */
+export function createSharer<T> (): (key: string, job: Job<T>) => Promise<T> {
+  const running = new Map<string, Promise<T>>()
+  return (key, job) => {
+    const run = running.get(key) ?? job().finally(() => { running.delete(key) })
+    running.set(key, run)
+    return run
   }
 }
 

@@ -13,6 +13,9 @@ import { strongEtag } from '../etag.ts'
 import { contentHeaders } from '../headers.ts'
 import { HttpProblem } from '../problem.ts'
 
+/** Headers that compare the ETag. */
+const CONDITIONS = ['if-match', 'if-none-match', 'if-range'] as const
+
 /** One range. A list is ignored, as the RFC allows: parts are never multiplied (CVE-2025-62727). */
 const SINGLE_RANGE = /^bytes=[ \t]*(\d*)-(\d*)[ \t]*$/i
 
@@ -27,21 +30,24 @@ interface Bytes {
 }
 
 /** The body for a file, whole or the range asked for. Sets the headers, as all functions of this file do. */
-export function answerFile (
+export async function answerFile (
   request: FastifyRequest, reply: FastifyReply, file: ServableFile, path: string
-): Buffer | Readable {
+): Promise<Buffer | Readable> {
   if (file.kind === 'content') {
     return answerContent(request, reply, file.content, mediaType(path, isTextKind(file.content.kind)))
   }
-  const { file: opened, digest, isUtf8: isText } = file
-  const close = (): void => { void opened.close() }
+  const { size, isUtf8: isText } = file
+  const close = (): void => { void file.close() }
   try {
+    // A request with a condition is answered by the digest, however long it takes to read a large file for it.
+    const isConditional = CONDITIONS.some((name) => request.headers[name] !== undefined)
+    const digest = isConditional ? await file.readDigest() : file.digest
     return answerBytes(request, reply, {
       contentType: contentType(mediaType(path, isText), isText),
-      size: Number(opened.size),
+      size,
       etag: digest && strongEtag(digest),
       // Closes as well if the body is never read: for HEAD, a 304, or a client that has left.
-      read: (start, end) => streamOf(withSentences(opened.chunks(start, end, digest), path)).once('close', close)
+      read: (start, end) => streamOf(withSentences(file.chunks(start, end), path)).once('close', close)
     })
   } catch (error) {
     close()

@@ -29,8 +29,9 @@ async function answers (manager: SkillManager): Promise<unknown> {
       link: await outcome(async () => (await manager.read(name, (skill) => skill.file('link.md'))).text?.content),
       opened: await outcome(async () => {
         const file = await manager.read(name, (skill) => skill.open('large'))
-        if (file.kind === 'stream') await file.file.close()
-        return file.kind === 'stream' ? file.digest : file.content.digest
+        if (file.kind === 'content') return file.content.digest
+        await file.close()
+        return file.digest
       }),
       manifest: await outcome(() => manager.read(name, (skill) => skill.manifest()))
     })
