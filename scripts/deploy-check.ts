@@ -183,18 +183,22 @@ function checkImage (folder: string): void {
   git('commit', '-qm', 'skills')
   chmodSync(folder, 0o755)
   git('config', 'uploadpack.allowAnySHA1InWant', 'true')
-  const container = execFileSync('buildah', ['from', '--pull=never', IMAGE], { encoding: 'utf8' }).trim()
-  try {
-    for (const user of ['10001:0', '123456:0']) {
-      const command = ['node', 'dist/cli/skillserve.cjs', 'sync', 'git+file:///repository#HEAD:skills']
-      const mount = ['-v', `${folder}:/repository:ro`]
-      const run = spawnSync('buildah', ['run', '--user', user, ...mount, container, '--', ...command],
-        { encoding: 'utf8' })
-      if (run.status !== 0) throw new Error(`${user}: ${run.stdout}${run.stderr}`)
-      execFileSync('buildah', ['run', '--user', user, container, '--', 'ssh', '-V'], { stdio: 'ignore' })
+  for (const user of ['10001:0', '123456:0']) {
+    const container = execFileSync('buildah', ['from', '--pull=never', IMAGE], { encoding: 'utf8' }).trim()
+    // git reads a repository of its own user only.
+    execFileSync('chown', ['-R', user, folder])
+    const run = (...command: readonly string[]): void => {
+      const args = ['run', '--user', user, '-v', `${folder}:/repository:ro`, container, '--', ...command]
+      const { status, stdout, stderr } = spawnSync('buildah', args, { encoding: 'utf8' })
+      if (status !== 0) throw new Error(`${user}: ${stdout}${stderr}`)
     }
-  } finally {
-    execFileSync('buildah', ['rm', container], { stdio: 'ignore' })
+    try {
+      run('node', 'dist/cli/skillserve.cjs', 'sync', 'git+file:///repository#HEAD:skills')
+      // ssh wants a user that has a name.
+      if (user === '10001:0') run('ssh', '-V')
+    } finally {
+      execFileSync('buildah', ['rm', container], { stdio: 'ignore' })
+    }
   }
 }
 
