@@ -1,6 +1,7 @@
 import { stat } from 'node:fs/promises'
 import type { IncomingMessage } from 'node:http'
 import type { FastifyBaseLogger, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
+import fastifyCookie from '@fastify/cookie'
 import fp from 'fastify-plugin'
 import { FollowedFile } from '../config/files/followed-file.ts'
 import { readTextFile } from '../config/files/yaml-file.ts'
@@ -15,6 +16,7 @@ import { type Refusal, type RefusalReason, REFUSALS, refuse } from './challenge.
 import { openLink } from './links.ts'
 import { addMetadata, metadataUrl } from './metadata.ts'
 import { Policy, READ_SCOPE } from './policy.ts'
+import { sessionToken } from './session.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -109,6 +111,11 @@ export class Access {
     return stop
   }
 
+  /** The holder of a token of the access file in force. */
+  findToken (token: string): Principal | Refusal {
+    return this.#authenticator.findToken(token)
+  }
+
   readonly rewriteUrl = (request: IncomingMessage): string => {
     const { target, link } = openLink(request, this.#options.basePath, this.file.value.links)
     if (link !== undefined) this.#links.set(request, link)
@@ -124,6 +131,8 @@ export class Access {
 
   readonly plugin: FastifyPluginAsync = fp(async (app) => {
     app.decorateRequest('admission', undefined)
+    // The cookies of a request are read where a page is asked for.
+    await app.register(fastifyCookie, { hook: false })
     app.addHook('onClose', async () => { this.file.close() })
     app.addHook('onRequest', async (request, reply) => { await this.#admit(request, reply) })
     // The last word on caches, whatever a route has said. An open route gives everybody the same.
@@ -150,7 +159,9 @@ export class Access {
     const link = this.#links.get(request.raw)
     if (link !== undefined) reply.header('referrer-policy', 'no-referrer')
     addVary(reply, policy.vary)
-    const found = await authenticator.authenticate(request.raw, link)
+    const session = sessionToken(request)
+    if (request.routeOptions.config.isPage === true) addVary(reply, 'Cookie')
+    const found = await authenticator.authenticate(request.raw, link, session)
     const { isOpen = false, scope = READ_SCOPE } = request.routeOptions.config
     if (typeof found === 'string') {
       if (isOpen || (request.is404 && OAUTH_DISCOVERY.test(toInstance(request.url)))) return

@@ -37,9 +37,20 @@ export class Authenticator {
     this.keys = policy.issuers.map((entry) => known.find((keys) => keys.isOf(entry)) ?? new IssuerKeys(entry, log))
   }
 
-  /** @param link digest of the link that the request came through */
-  async authenticate (request: IncomingMessage, link: string | undefined): Promise<Principal | Refusal> {
+  /** The holder of a token of the access file. */
+  findToken (token: string): Principal | Refusal {
+    return unlessExpired(this.policy.tokens.get(digestOf(token)) ?? 'invalid_token', 'token_expired')
+  }
+
+  /**
+   * @param link digest of the link that the request came through
+   * @param session token of a person who has signed in to the pages
+   */
+  async authenticate (
+    request: IncomingMessage, link: string | undefined, session?: string
+  ): Promise<Principal | Refusal> {
     const { authorization } = request.headers
+    if (session !== undefined) return this.findToken(session)
     if (link !== undefined) {
       const holder = authorization === undefined ? this.policy.links.get(link) : 'invalid_credentials'
       return unlessExpired(holder ?? 'unauthenticated', 'unauthenticated')

@@ -10,6 +10,8 @@ declare module 'fastify' {
     scope?: string
     /** Whether the route answers everybody, and says nothing about skills. */
     isOpen?: boolean
+    /** Whether the route is a page, for which people sign in by a cookie. */
+    isPage?: boolean
     /** What requests read of skills. Every route says it, except those that are open to all. */
     reads?: RouteReads | ((request: FastifyRequest) => RouteReads)
     /** Under load `costly` routes are refused first. A `probe` is never refused, has no limit and no span. */

@@ -1,4 +1,6 @@
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
+import type { Access } from '../access/access.ts'
+import { sessionToken } from '../access/session.ts'
 import type { Manifest } from '../core/shared/skill.ts'
 import type { View } from '../core/view.ts'
 import type { SkillsOf } from '../http/callers.ts'
@@ -28,6 +30,8 @@ export interface PagesOptions {
   /** The sources other than folders; undefined without any. */
   readonly sources?: Pick<Sources, 'githubOf'> | undefined
   readonly readiness: ReadinessParts
+  /** Absent: everybody sees everything, and nobody signs in. */
+  readonly access?: Pick<Access, 'findToken'> | undefined
   /** Makes of an error what the caller of a request may see. */
   readonly translate: (error: unknown, request: FastifyRequest) => unknown
 }
@@ -81,9 +85,13 @@ export class Pages {
     return sendProblemPage(error, request, reply, this.#frameOf(request))
   }
 
-  #frameOf ({ url }: FastifyRequest): Frame {
-    const { prefix, version, isPreview } = this.#options
-    return { addresses: addressesFrom(url, prefix), assets: this.#assets, version, isPreview }
+  #frameOf (request: FastifyRequest): Frame {
+    const { prefix, version, isPreview, access } = this.#options
+    const { principal } = request
+    const isSignedOut = principal === undefined || principal.kind === 'anonymous'
+    const isSignedIn = access !== undefined && sessionToken(request) !== undefined
+    const session = isSignedIn && !isSignedOut ? 'in' : access !== undefined && isSignedOut ? 'out' : undefined
+    return { addresses: addressesFrom(request.url, prefix), assets: this.#assets, version, isPreview, session }
   }
 
   #ask (request: FastifyRequest, addresses: Addresses): PageRequest {

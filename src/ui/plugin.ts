@@ -14,6 +14,7 @@ import { page as file } from './pages/file.ts'
 import { page as list } from './pages/list.ts'
 import { page as skill } from './pages/skill.ts'
 import { page as status } from './pages/status.ts'
+import { signInRoutes } from './sign-in.ts'
 
 const SKILL_READ: RouteReads = { event: 'skill.read', door: 'ui' }
 const FILE_READ: RouteReads = { event: 'skill.file_read', door: 'ui' }
@@ -47,6 +48,7 @@ export function catalogPages ({ isOverloaded, ...options }: PagesOptions & { rea
   return {
     forBrowsers: {
       config: {
+        isPage: true,
         reads: (request: FastifyRequest): RouteReads => prefersPage(request) ? LIST_READ : 'nothing',
         weight: (request: FastifyRequest) => prefersPage(request) && hasSearch(request) ? 'costly' as const : undefined
       },
@@ -68,11 +70,13 @@ export function catalogPages ({ isOverloaded, ...options }: PagesOptions & { rea
       const schema = { hide: true }
       app.setErrorHandler(errorHandler)
       for (const [address, page, reads] of PAGES) {
-        app.get(address, { schema, config: { reads } }, (request, reply) => pages.answer(request, reply, page))
+        const config = { reads, isPage: true }
+        app.get(address, { schema, config }, (request, reply) => pages.answer(request, reply, page))
       }
       for (const [address, home] of Object.entries(HOMES)) {
         app.get(address, { schema, config: { reads: 'nothing' } }, (request, reply) => redirect(home, request, reply))
       }
+      if (options.access !== undefined) signInRoutes(app, { ...options, pages, access: options.access })
       await app.register(assets)
       // For an address that leads nowhere too, the error handler of these routes decides on the form.
       await app.register(async (below) => {

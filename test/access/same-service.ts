@@ -98,7 +98,7 @@ async function ask (app: FastifyInstance, options: InjectOptions, folder: string
   const isMoved = body !== response.body || body.includes('"generation":') || response.headers['content-encoding'] !== undefined
   const kept = Object.entries(response.headers).filter(([name]) => name !== 'date' && !(isMoved && (name === 'etag' || name === 'content-length')))
   const normal = Object.fromEntries(kept.map(([name, value]) => {
-    if (name === 'vary') return [name, String(value).split(', ').filter((item) => item !== 'Authorization').join(', ') || undefined]
+    if (name === 'vary') return [name, String(value).split(', ').filter((item) => item !== 'Authorization' && item !== 'Cookie').join(', ') || undefined]
     return [name, name === 'cache-control' ? String(value).replace('private, ', '').replace('public, max-age=0', 'max-age=0') : value]
   }).filter(([, value]) => value !== undefined))
   return { status: response.statusCode, headers: normal, body }

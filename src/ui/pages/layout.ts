@@ -10,6 +10,8 @@ export interface Frame {
   readonly version: string
   /** The page is loaded again when what it shows has changed. */
   readonly isPreview: boolean
+  /** Whether the caller has signed in, or could; undefined where there is nothing to sign in to. */
+  readonly session: 'in' | 'out' | undefined
 }
 
 export interface Page {
@@ -30,7 +32,7 @@ export interface Page {
 export const STATE_PLACEHOLDER = '{state}'
 
 export function renderPage (
-  { title, current, main, changes, isOnly }: Page, { addresses, assets, version, isPreview }: Frame
+  { title, current, main, changes, isOnly }: Page, { addresses, assets, version, isPreview, session }: Frame
 ): Html {
   const asset = (file: AssetName) => addresses.at(assets.path + file)
   return html`<!doctype html>
@@ -47,7 +49,7 @@ export function renderPage (
 <body>
 <a class="skip" href="#main">Skip to the content</a>
 <header class="top">
-${isOnly === true ? html`<span class="brand">skillserve</span>` : navigation(current, addresses)}
+${isOnly === true ? html`<span class="brand">skillserve</span>` : navigation(current, addresses, session)}
 </header>
 <p class="outdated" role="status" data-home="${addresses.home}"${
   changes !== undefined && html` data-changes="${changes}"`}></p>
@@ -61,11 +63,13 @@ ${main}
 `
 }
 
-function navigation (current: Page['current'], addresses: Addresses): Html {
+function navigation (current: Page['current'], addresses: Addresses, session: Frame['session']): Html {
   return html`<a class="brand" href="${addresses.home}">skillserve</a>
 <nav aria-label="Service"><ul>
 <li><a href="${addresses.home}"${current === 'skills' && html` aria-current="page"`}>Skills</a></li>
 <li><a href="${addresses.status}"${current === 'status' && html` aria-current="page"`}>Status</a></li>
-<li><a href="${addresses.at('docs')}">API</a></li>
+<li><a href="${addresses.at('docs')}">API</a></li>${session === 'out' && html`
+<li><a href="${addresses.at('ui/sign-in')}">Sign in</a></li>`}${session === 'in' && html`
+<li><form method="post" action="${addresses.at('ui/sign-out')}"><button class="plain">Sign out</button></form></li>`}
 </ul></nav>`
 }

@@ -25,7 +25,7 @@ export function problemPage ({ status, code, title, sentence, name }: ProblemCon
     main: html`<div class="problem"><p class="status">${status}</p>
 <h1>${title}</h1>
 <p class="lead" dir="auto">${visible(sentence)}.</p>
-${code === 'unauthenticated' && SIGNED_OUT}
+${code === 'unauthenticated' && signedOut(addresses.at('ui/sign-in'))}
 ${!isOnly && html`<p class="actions"><a href="${addresses.home}">All skills</a>${code === 'skill_not_found' && html`
 <a href="${listAddress(addresses, { query: name })}">Search for “${visible(name)}”</a>`}${
   code === 'file_not_found' && html`
@@ -34,8 +34,8 @@ ${!isOnly && html`<p class="actions"><a href="${addresses.home}">All skills</a>$
   }
 }
 
-/** Browsers hold no token: a proxy admits them, or they see what is open to all. */
-const SIGNED_OUT: Html = html`<div class="nothing"><ul>
-<li>In a browser: through the proxy of your organization that you sign in to, if it has one.</li>
+/** @param signIn address of the form for a token */
+const signedOut = (signIn: string): Html => html`<div class="nothing"><ul>
+<li>In a browser: <a href="${signIn}">sign in</a> with your token, or through the proxy of your organization.</li>
 <li>In a program or an agent: with <code>Authorization: Bearer …</code> and the token that you were given.</li></ul>
 <p>Ask the operator of this service for access.</p></div>`

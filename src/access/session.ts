@@ -1,0 +1,17 @@
+import type { FastifyRequest } from 'fastify'
+import { prefersPage } from '../http/request/accept.ts'
+
+/** The cookie that keeps the token of a person who has signed in to the pages. */
+export const SESSION_COOKIE = 'skillserve_token'
+
+/**
+ * The token in the cookie of a request for a page; undefined for every other request: the cookie is no credential of an
+ * API, which a page of another site could have a browser send.
+ */
+export function sessionToken (request: FastifyRequest): string | undefined {
+  const { headers: { authorization, cookie }, is404, routeOptions: { config }, server } = request
+  const isPage = (config.isPage === true || is404) && prefersPage(request)
+  return isPage && authorization === undefined && cookie !== undefined
+    ? server.parseCookie(cookie)[SESSION_COOKIE]
+    : undefined
+}

@@ -1,0 +1,61 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Access } from '../access/access.ts'
+import { READ_SCOPE } from '../access/policy.ts'
+import { SESSION_COOKIE } from '../access/session.ts'
+import { own } from '../core/shared/json.ts'
+import { HttpProblem } from '../http/problem.ts'
+import type { Pages } from './pages.ts'
+import { signInPage } from './pages/sign-in.ts'
+
+const MAX_FORM_BYTES = 8_192
+
+interface SignInOptions {
+  readonly pages: Pages
+  readonly access: Pick<Access, 'findToken'>
+  readonly prefix: string
+  readonly publicUrl?: string | undefined
+}
+
+/** A form in which people sign in to the pages with their token, which a cookie keeps, and out again. */
+export function signInRoutes (app: FastifyInstance, { pages, access, prefix, publicUrl }: SignInOptions): void {
+  const config = { isOpen: true, reads: 'nothing' } as const
+  const options = { schema: { hide: true }, config, onRequest: refuseOtherSites }
+  const path = `${prefix}/`
+
+  app.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string', bodyLimit: MAX_FORM_BYTES },
+    (_request, text, done) => { done(null, Object.fromEntries(new URLSearchParams(String(text)))) })
+
+  app.get('/ui/sign-in', options, async (request, reply) => showForm(request, reply))
+
+  app.post('/ui/sign-in', options, async (request, reply) => {
+    const token = String(own(request.body, 'token') ?? '').trim()
+    const found = access.findToken(token)
+    if (found === 'token_expired') return await showForm(request, reply, 'This token has expired. Ask for a new one')
+    if (typeof found === 'string') {
+      return await showForm(request, reply, 'This token is unknown. Check that you have copied all of it')
+    }
+    if (!found.scopes.has(READ_SCOPE)) {
+      return await showForm(request, reply, `This token may not read skills: it lacks the scope ${READ_SCOPE}`)
+    }
+    // A proxy with TLS speaks plain HTTP to the service; the browser says how it speaks.
+    const secure = [request.headers.origin, publicUrl].some((address) => address?.startsWith('https:'))
+    const expires = found.expiresAt === undefined ? {} : { expires: new Date(found.expiresAt) }
+    reply.setCookie(SESSION_COOKIE, token, { path, httpOnly: true, sameSite: 'strict', secure, ...expires })
+    return reply.header('cache-control', 'no-store').redirect('../', 303)
+  })
+
+  app.post('/ui/sign-out', options, async (_request, reply) => {
+    return reply.clearCookie(SESSION_COOKIE, { path }).header('cache-control', 'no-store').redirect('sign-in', 303)
+  })
+
+  async function showForm (request: FastifyRequest, reply: FastifyReply, problem?: string): Promise<FastifyReply> {
+    reply.code(problem === undefined ? 200 : 403).header('cache-control', 'no-store')
+    return await pages.answer(request, reply, async () => signInPage(problem))
+  }
+}
+
+/** Refuses a form of another site, which could sign a person in as somebody else. */
+async function refuseOtherSites ({ headers: { origin }, host, method }: FastifyRequest): Promise<void> {
+  if (method !== 'POST' || origin === undefined || origin.replace(/^https?:\/\//, '') === host) return
+  throw new HttpProblem('origin_not_allowed', 'The form was sent by another site')
+}
