@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Catalog, type CatalogOptions } from './catalog.ts'
 import { skillBody } from './format/main-file.ts'
 import { logCatalog } from './log.ts'
@@ -8,6 +9,9 @@ import { addressOf, type Skill, type SkillMetadata } from './shared/skill.ts'
 import { type GrantOf, View } from './view.ts'
 import type { RootOptions } from './roots/root.ts'
 import { Refresher, type RefresherOptions } from './watch/refresher.ts'
+
+/** How long a start waits for the listing of a slow root, in milliseconds. */
+const SLOW_START_MS = 1_000
 
 export interface SkillManagerOptions extends CatalogOptions, RefresherOptions {
   /** Called with the entries of a root that could be skills and are left out, which the log names too. */
@@ -28,16 +32,17 @@ export class SkillManager extends View {
     logCatalog(catalog, options.log, options.onSkipped)
   }
 
-  /** Lists the roots, and returns when `list` can be answered; the index and the watchers follow in the background. */
+  /** Lists the roots, but waits for no slow one; the index and the watchers follow in the background. */
   async start (): Promise<void> {
-    await Promise.all(this.catalog.roots.map((root) => root.list()))
-    void this.refresher.start()
+    this.refresher.start()
+    const isListed = Promise.all(this.catalog.roots.map((root) => root.list()))
+    await Promise.race([isListed, sleep(SLOW_START_MS, undefined, { ref: false })])
   }
 
   /** Wave's `initialize`: starts, and waits until every skill has been read. */
   async initialize (): Promise<void> {
     await this.start()
-    await this.available()
+    await this.indexed()
   }
 
   /** Replaces the roots. One with the same options object as before keeps its skills. */

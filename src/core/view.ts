@@ -19,8 +19,9 @@ const CHANGE_PAUSE_MS = 20
 
 /** What /readyz reports. */
 export interface SkillStatus {
-  /** The first index is complete and a root is there. */
+  /** A root is there, and its first index is complete. */
   readonly ready: boolean
+  /** The first index of each root is complete. */
   readonly indexed: boolean
   readonly generation: number
   readonly skills: number
@@ -136,12 +137,12 @@ export class View {
 
   /** Resolves after the first index: from then on, every change of any file is reported. */
   async indexed (): Promise<void> {
-    await this.parts.refresher.indexed
+    await this.parts.refresher.indexed(this.#roots)
   }
 
-  /** All valid skills, sorted by name. Waits for the first index. */
+  /** All valid skills, sorted by name. Waits for the first index, and some seconds for that of a slow root. */
   async available (): Promise<readonly SkillMetadata[]> {
-    await this.parts.refresher.indexed
+    await this.parts.refresher.mostlyIndexed(this.#roots)
     return this.availableIndexed()
   }
 
@@ -153,7 +154,7 @@ export class View {
   /** Names of skills that fit the words of a query, the best first. Throws `folderError`'s sentences without a root. */
   async search (query: string): Promise<readonly string[]> {
     await this.list()
-    await this.parts.refresher.indexed
+    await this.parts.refresher.mostlyIndexed(this.#roots)
     const { owners } = this.#now
     return await this.parts.search.search(query, ({ root, name }) => owners.get(name) === root)
   }
@@ -207,7 +208,7 @@ export class View {
 
   /** As `read`, of the skill with this name in its frontmatter, else of this name. */
   async readByDisplayName<T> (displayName: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
-    await this.parts.refresher.indexed
+    await this.parts.refresher.mostlyIndexed(this.#roots)
     const isCalledSo = (name: string): boolean => this.findIndexed(name)?.metadata.name === displayName
     const name = [displayName, ...this.indexedNames()].find(isCalledSo) ?? displayName
     try {
@@ -269,19 +270,20 @@ export class View {
   }
 
   get status (): SkillStatus {
-    const { isIndexed, state } = this.parts.refresher
     const { names } = this.#now
-    const grants = this.#roots.map((root) => [root, this.#grantOf(root.name)] as const)
+    const roots = this.#roots
+    const grants = roots.map((root) => [root, this.#grantOf(root.name)] as const)
+    const isReadable = roots.length === 0 || roots.some(({ isIndexed, listing }) => isIndexed && listing !== undefined)
     return {
-      ready: isIndexed && this.unavailable === undefined,
-      indexed: isIndexed,
+      ready: isReadable && this.unavailable === undefined,
+      indexed: roots.every(({ isIndexed }) => isIndexed),
       generation: this.#changes,
       skills: names.length,
       roots: grants.map(([root, grant]) => typeof grant !== 'function'
         ? root.status
         // Skipped entries may belong to skills that the view must not have.
         : { ...root.status, skills: [...root.folders.keys()].filter(grant).length, skipped: 0 }),
-      watcher: state,
+      watcher: this.parts.refresher.state,
       failures: [...new Set(this.#roots.flatMap(({ failureCode }) => failureCode ?? []))],
       ...this.scope !== '' && { partial: grants.filter(([, grant]) => grant !== 'all').map(([{ name }]) => name) }
     }

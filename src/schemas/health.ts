@@ -68,8 +68,11 @@ const IndexStateSchema = Type.Object({
     name: Type.String({ description: 'The last part of its path, or of its source' }),
     type: StringEnum(['project', 'personal']),
     state: StringEnum(
-      ['ok', 'waiting', 'missing', 'unreadable', 'failed'],
-      { description: '`waiting`: of a source that is not fetched yet' }
+      ['ok', 'indexing', 'waiting', 'missing', 'unreadable', 'failed'],
+      {
+        description: '`indexing`: its skills are being read for the first time; `waiting`: of a source that is not ' +
+          'fetched yet'
+      }
     ),
     skills: Type.Integer({ minimum: 0 }),
     skipped: Type.Integer({

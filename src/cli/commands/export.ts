@@ -46,7 +46,7 @@ export const run: RunCommand<Options> = async ({ positionals: [out = '', ...posi
     await fetchSources(sources, context)
     await trust?.start()
     await skills.start()
-    await skills.available()
+    await skills.indexed()
     // An export that is there stays, unless all of its skills were refused.
     if ((await service.list()).length === 0 && quarantined.size === 0) {
       const remedy = caller === undefined ? ', --as NAME exports what another caller sees' : ''

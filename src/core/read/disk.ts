@@ -1,6 +1,9 @@
 import fs, { type BigIntStats, type Dirent } from 'node:fs'
+import { dirname } from 'node:path'
 import { promisify } from 'node:util'
 import pLimit from 'p-limit'
+import { pathBelow, pathFrom } from '../shared/paths.ts'
+import { compareCodePoints } from '../shared/text.ts'
 import { errorCode } from '../shared/system-errors.ts'
 
 type Awaitable<T> = T | Promise<T>
@@ -22,11 +25,26 @@ export interface Disk {
   readonly hasProc: boolean
 }
 
-/** How long a call to a network disk may take before it counts as failed, in milliseconds. */
+/** How long a call to a network disk may take before it counts as hanging, in milliseconds. */
 const DISK_ANSWER_MS = 5_000
 
-/** Calls to all network disks: each may never return, and the thread pool keeps a thread for everything else. */
-const enter = pLimit(3)
+/** Threads of libuv's pool, by the variable that sizes it: a call that hangs keeps one, and the log needs one too. */
+const POOL_THREADS = Number(process.env['UV_THREADPOOL_SIZE']) || 4
+
+/** How many calls to network disks are under way together, and how many of them to disks that never answered. */
+const MAX_CALLS = Math.max(POOL_THREADS - 1, 1)
+const MAX_FIRST_CALLS = Math.max(POOL_THREADS >> 1, 1)
+const limitCalls = pLimit(MAX_CALLS)
+const limitFirstCalls = pLimit(MAX_FIRST_CALLS)
+
+/** Of the calls that are under way, those that take longer than DISK_ANSWER_MS. */
+let hangingCalls = 0
+
+/** Links that are followed on the way to a mount, as many as the kernel follows. */
+const MAX_LINKS = 40
+
+/** By device number, of which the kernel uses each again. */
+const networkDisks = new Map<string, Disk>()
 
 /** File systems that ask another machine or a process and may never get an answer, by the kernel's names for them. */
 const NETWORK_TYPE = new RegExp(`^(?:${[
@@ -53,29 +71,44 @@ const read = promisify(fs.read)
 const close = promisify(fs.close)
 
 /**
- * The disk of one root on a network. A call that takes longer than DISK_ANSWER_MS fails with ETIMEDOUT, and every other
- * call fails immediately until that one has returned: a mount that hangs delays no request twice.
+ * Makes a disk that is read through the thread pool, one call at a time. A call that takes longer than `answerMs` fails
+ * with ETIMEDOUT; later calls fail immediately until it has returned, and when hanging calls to other disks have taken
+ * all threads that they may have.
  */
 export function createNetworkDisk (answerMs = DISK_ANSWER_MS): Disk {
-  let hanging = 0
+  const enterLane = pLimit(1)
+  let isHanging = false
+  let hasAnswered = false
 
-  async function call<T> (ask: () => Promise<T>, onLate?: (value: T) => void): Promise<T> {
-    if (hanging > 0) throw noAnswer()
-    const answer = enter(ask)
-    let timer: NodeJS.Timeout | undefined
-    const deadline = new Promise<never>((_resolve, reject) => {
-      timer = setTimeout(() => {
-        hanging++
-        reject(noAnswer())
-        answer.then(onLate).catch(() => {}).finally(() => { hanging-- })
-      }, answerMs)
-    })
-    try {
-      return await Promise.race([answer, deadline])
-    } finally {
+  const ask = <T>(call: () => Promise<T>, onLate?: (value: T) => void) => new Promise<T>((resolve, reject) => {
+    if (isHanging || hangingCalls >= (hasAnswered ? MAX_CALLS : MAX_FIRST_CALLS)) throw noAnswer()
+    let state: 'waiting' | 'asked' | 'late' = 'waiting'
+    const timer = setTimeout(() => {
+      isHanging = state === 'asked'
+      if (isHanging) hangingCalls++
+      state = 'late'
+      reject(noAnswer())
+    }, answerMs)
+    const run = async (): Promise<void> => {
+      if (state === 'late') return
+      state = 'asked'
+      timer.refresh()
+      try {
+        const value = await call()
+        if (isHanging) onLate?.(value)
+        resolve(value)
+      } catch (error) {
+        reject(error)
+      }
       clearTimeout(timer)
+      if (isHanging) hangingCalls--
+      isHanging = false
+      hasAnswered = true
     }
-  }
+    void limitCallsOf(hasAnswered)(run)
+  })
+  const call = <T>(operation: () => Promise<T>, onLate?: (value: T) => void): Promise<T> =>
+    enterLane(() => ask(operation, onLate))
 
   return {
     stat: (path) => call(() => fs.promises.stat(path, { bigint: true }).catch(undefinedIfMissing)),
@@ -91,25 +124,89 @@ export function createNetworkDisk (answerMs = DISK_ANSWER_MS): Disk {
   }
 }
 
-/** Whether a path without links lies on a network disk, by the kernel's table of mounts: the disk is not asked. */
+function limitCallsOf (hasAnswered: boolean): (run: () => Promise<void>) => Promise<void> {
+  return hasAnswered ? limitCalls : (run) => limitFirstCalls(() => limitCalls(run))
+}
+
+/** The disk for folders that are read together: the network disk of the first that has one, else the local disk. */
+export function diskOf (...folders: readonly string[]): Disk {
+  const device = folders.map(networkDeviceOf).find((found) => found !== undefined)
+  if (device === undefined) return localDisk
+  const disk = networkDisks.get(device) ?? createNetworkDisk()
+  networkDisks.set(device, disk)
+  return disk
+}
+
+/** Whether a path leads to a network disk, or has one mounted below it. */
 export function isOnNetwork (path: string): boolean {
+  return networkDeviceOf(path) !== undefined
+}
+
+interface Mount {
+  readonly point: string
+  readonly device: string
+  readonly isNetwork: boolean
+}
+
+/** The device number of the network disk that a path leads to, or that is mounted below it. Asks local disks only. */
+function networkDeviceOf (path: string): string | undefined {
+  const mounts = readMounts()
+  if (!mounts.some(({ isNetwork }) => isNetwork)) return undefined
+  const names = namesIn(path)
+  let real = '/'
+  let links = 0
+  for (let name = names.shift(); name !== undefined; name = names.shift()) {
+    const next = name === '..' ? dirname(real) : pathBelow(real, name)
+    // Of several mounts at one place the last counts.
+    const { isNetwork, device } = mounts.filter(({ point }) => pathFrom(point, next) !== undefined)
+      .reduce((best, mount) => mount.point.length >= best.point.length ? mount : best)
+    if (isNetwork) return device
+    const target = links < MAX_LINKS ? linkTarget(next) : undefined
+    if (target === undefined) real = next
+    else {
+      links++
+      names.unshift(...namesIn(target))
+      if (target.startsWith('/')) real = '/'
+    }
+  }
+  return mounts.find(({ point, isNetwork }) => isNetwork && pathFrom(real, point) !== undefined)?.device
+}
+
+/** The kernel's table of mounts; empty on other systems. */
+function readMounts (): readonly Mount[] {
   let table: string
   try {
     table = fs.readFileSync('/proc/self/mountinfo', 'utf8')
   } catch {
-    return false
+    return []
   }
-  let best = { point: '', type: '' }
-  for (const line of table.split('\n')) {
+  return table.split('\n').filter((line) => line !== '').map((line) => {
     const [fields = '', rest = ''] = line.split(' - ', 2)
-    // The kernel writes blanks and backslashes of a path in octal.
-    const point = (fields.split(' ')[4] ?? '').replace(/\\([0-7]{3})/g,
-      (_all, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)))
-    const isAbove = path === point || path.startsWith(point.endsWith('/') ? point : `${point}/`)
-    // Of several mounts at one place the last counts.
-    if (isAbove && point.length >= best.point.length) best = { point, type: rest.split(' ', 1)[0] ?? '' }
+    const [, , device = '', , point = ''] = fields.split(' ')
+    return {
+      device,
+      // The kernel writes blanks and backslashes of a path in octal.
+      point: point.replace(/\\([0-7]{3})/g, (_all, digits: string) => String.fromCharCode(Number.parseInt(digits, 8))),
+      isNetwork: NETWORK_TYPE.test(rest.split(' ', 1)[0] ?? '')
+    }
+  })
+}
+
+function namesIn (path: string): string[] {
+  return path.split('/').filter((name) => name !== '' && name !== '.')
+}
+
+function linkTarget (path: string): string | undefined {
+  try {
+    return fs.readlinkSync(path)
+  } catch {
+    return undefined
   }
-  return NETWORK_TYPE.test(best.type)
+}
+
+/** The entries of a folder, sorted: some disks list them in another order each time. */
+export async function readEntries (disk: Disk, folder: string): Promise<Dirent[]> {
+  return (await disk.readdir(folder)).sort((a, b) => compareCodePoints(a.name, b.name))
 }
 
 /** Closes what was read. A failure is not reported: no answer depends on it. */

@@ -6,7 +6,7 @@ import { MAX_SKILL_BYTES, MAX_SKILL_ENTRIES } from '../shared/limits.ts'
 import { pathFrom } from '../shared/paths.ts'
 import type { FileStamp } from '../shared/skill.ts'
 import { errorCode } from '../shared/system-errors.ts'
-import { type Disk, realpathOrNothing } from './disk.ts'
+import { type Disk, readEntries, realpathOrNothing } from './disk.ts'
 import { isHidden, type PathFilter } from './hidden.ts'
 import { asRefused, changed, isUnknown, RefusedError } from './refused.ts'
 import { isSettled, stampOf, stateId } from './file-stamp.ts'
@@ -37,7 +37,7 @@ export interface WalkedFile {
 
 /** What is in a skill by its folders alone: no file was opened. Hidden files are in none of it. */
 export interface Walk {
-  /** Sorted as the folders list them. */
+  /** Folder by folder, each sorted by name. */
   readonly files: readonly WalkedFile[]
   readonly leftOut: LeftOutFiles
   /** Stands for the states of all folders and files: while it is the same, so is everything in the skill. */
@@ -112,7 +112,7 @@ async function listFolder (disk: Disk, { prefix, realPath }: Pending, leftOut: L
   try {
     const stats = await disk.stat(realPath)
     if (stats === undefined) throw new RefusedError('not_found')
-    return { entries: await disk.readdir(realPath), stamp: stampOf(stats) }
+    return { entries: await readEntries(disk, realPath), stamp: stampOf(stats) }
   } catch (error) {
     const refused = asRefused(error)
     // The skill's own folder has to be there. One inside that may not be read has no files.

@@ -1,9 +1,9 @@
-import { type Disk, realpathOrNothing } from '../read/disk.ts'
+import { type Disk, readEntries, realpathOrNothing } from '../read/disk.ts'
 import { isMainFile } from '../format/main-files.ts'
 import { isVersionControl } from '../read/hidden.ts'
 import { IGNORE_FILE, type IgnoreFile, type IgnoreRules, readIgnoreFile } from '../read/ignore-file.ts'
 import { asRefused, isUnknown } from '../read/refused.ts'
-import { isSettled, stampOf } from '../read/file-stamp.ts'
+import { isSettled, stampAt, stampOf } from '../read/file-stamp.ts'
 import { yieldIfNeeded } from '../shared/async.ts'
 import { pathBelow, pathFrom } from '../shared/paths.ts'
 import type { FileStamp, SkillType } from '../shared/skill.ts'
@@ -57,6 +57,7 @@ export interface Listing {
   hint? (): void
   /** Emitted after each change of the folders or of anything in them. */
   on (event: 'changed', listener: () => void): unknown
+  off (event: 'changed', listener: () => void): unknown
 }
 
 /** A root to be listed. */
@@ -77,8 +78,8 @@ export interface RootListing {
   readonly isSettled: boolean
   readonly realPath: string
   readonly folders: ReadonlyMap<string, SkillFolder>
-  /** Names of the links: what these lead to may change without the root. */
-  readonly links: ReadonlySet<string>
+  /** Stamps of what the links lead to, by name: it may change without the root. Undefined for nothing. */
+  readonly links: ReadonlyMap<string, FileStamp | undefined>
   readonly skipped: readonly SkippedEntry[]
   /** The root has a main file itself: a skill was given instead of the folder that holds it. */
   readonly isSkill?: boolean
@@ -110,7 +111,7 @@ export async function listRoot (
     const stamp = stampOf(stats)
     if (listed !== undefined) {
       const folders = toSkillFolders(root, listed, before)
-      return { stamp, realPath, isSettled: true, folders, links: new Set(), skipped: [], listed }
+      return { stamp, realPath, isSettled: true, folders, links: new Map(), skipped: [], listed }
     }
     const hasIgnoreFile = await disk.lstat(pathBelow(realPath, IGNORE_FILE)) !== undefined
     const ignoreFile = hasIgnoreFile ? await readIgnoreFile(disk, realPath) : undefined
@@ -134,12 +135,12 @@ async function listFolders (
   before: RootListing | undefined
 ): Promise<{ readonly places: Places } & Pick<RootListing, 'links' | 'skipped' | 'isSkill'>> {
   const places = new Map<string, ListedFolder & { readonly linked: boolean }>()
-  const links = new Set<string>()
+  const links = new Map<string, FileStamp | undefined>()
   const skipped: SkippedEntry[] = []
   const allowed = await Promise.all(linkTargets.map((folder) => realpathOrNothing(disk, folder)))
   const containers = [realPath, ...allowed.filter((folder) => folder !== undefined)]
   let isSkill = false
-  for (const entry of await disk.readdir(realPath)) {
+  for (const entry of await readEntries(disk, realPath)) {
     const { name } = entry
     const place = { path: pathBelow(path, name), realPath: pathBelow(realPath, name), rules, linked: false }
     await yieldIfNeeded()
@@ -151,7 +152,7 @@ async function listFolders (
     else if (rules?.hides(name, true) === true) skipped.push({ name, reason: 'ignored' })
     else if (entry.isDirectory()) places.set(name, place)
     else if (entry.isSymbolicLink()) {
-      links.add(name)
+      links.set(name, await stampAt(disk, place.realPath).catch(() => undefined))
       const link = await followLink(disk, containers, place.realPath)
       const known = before?.folders.get(name)
       if (link === undefined) continue

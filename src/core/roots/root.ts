@@ -1,8 +1,8 @@
 import { basename } from 'node:path'
-import { createNetworkDisk, type Disk, isOnNetwork, localDisk } from '../read/disk.ts'
+import { type Disk, diskOf, localDisk } from '../read/disk.ts'
 import { IGNORE_FILE } from '../read/ignore-file.ts'
 import { isSameState, stampAt } from '../read/file-stamp.ts'
-import { coalesce } from '../shared/async.ts'
+import { coalesce, yieldIfNeeded } from '../shared/async.ts'
 import { folderError, type SkillError } from '../shared/errors.ts'
 import { pathBelow } from '../shared/paths.ts'
 import type { SkillType } from '../shared/skill.ts'
@@ -29,19 +29,20 @@ export interface RootOptions {
 export interface RootStatus {
   readonly name: string
   readonly type: SkillType
-  readonly state: 'ok' | ListingFailure['state']
+  readonly state: 'ok' | 'indexing' | ListingFailure['state']
   readonly skills: number
   /** Entries that look like skills and are none: the log names them. */
   readonly skipped: number
 }
 
-/** Why nothing of a root is listed, as the end of a sentence about its folder. */
+/** What is wrong with a root, as the end of a sentence about its folder. */
 export const ROOT_PROBLEMS = {
+  indexing: 'is being read for the first time',
   waiting: 'is not fetched yet',
   missing: 'is missing, or is a file',
   unreadable: 'may not be read',
   failed: 'cannot be listed'
-} as const satisfies Record<ListingFailure['state'], string>
+} as const satisfies Record<Exclude<RootStatus['state'], 'ok'>, string>
 
 const NO_FOLDERS: ReadonlyMap<string, SkillFolder> = new Map()
 
@@ -70,6 +71,8 @@ export class Root implements RootFolder {
   /** Lists the folder again. A call during a run waits for one more run. */
   readonly list = coalesce(() => this.#list())
   disk: Disk
+  /** Whether its skills have been read once. Its follower says so. */
+  isIndexed = false
   /** The last good one. */
   listing: RootListing | undefined
   /** Why the last listing failed, if it did. */
@@ -87,8 +90,7 @@ export class Root implements RootFolder {
     this.prefix = prefix
     this.linkTargets = parts.linkTargets ?? []
     this.#parts = parts
-    this.disk = parts.disk ?? localDisk
-    this.#chooseDisk(path)
+    this.disk = parts.disk ?? diskOf(path, ...this.linkTargets)
   }
 
   /** Undefined while the root lists its own folder. */
@@ -115,7 +117,7 @@ export class Root implements RootFolder {
     return {
       name: this.name,
       type: this.type,
-      state: this.failure?.state ?? 'ok',
+      state: this.failure?.state ?? (this.isIndexed ? 'ok' : 'indexing'),
       skills: this.folders.size,
       skipped: this.listed?.skipped ?? this.listing?.skipped.length ?? 0
     }
@@ -130,31 +132,31 @@ export class Root implements RootFolder {
     }
   }
 
-  /** Lists the root again if one `stat` differs, for one name or for all. Never throws: the last listing stays. */
+  /**
+   * Lists the root again if it differs by one `stat`, or one of its links does: the link of this name, or any. Never
+   * throws: the last listing stays.
+   */
   async sync (name?: string): Promise<void> {
-    if (this.#mayHaveMoved(name) || !await this.#isCurrent()) await this.list()
+    if (!await this.#isCurrent(name).catch(() => false)) await this.list()
   }
 
-  /** What a link leads to may come or go without a change to the root. The link of a listed skill is compared later. */
-  #mayHaveMoved (name: string | undefined): boolean {
-    const { links } = this.listing ?? {}
-    return name === undefined ? (links?.size ?? 0) > 0 : links?.has(name) === true && !this.folders.has(name)
-  }
-
-  async #isCurrent (): Promise<boolean> {
-    const listing = this.listing
+  async #isCurrent (name: string | undefined): Promise<boolean> {
+    const { listing, disk } = this
     if (listing === undefined || this.failure !== undefined) return false
     if (this.listed !== undefined || listing.listed !== undefined) return listing.listed === this.listed?.folders
-    if (!listing.isSettled) return false
-    try {
-      const now = await stampAt(this.disk, this.path)
-      if (now === undefined || !isSameState(now, listing.stamp)) return false
-      if (listing.ignoreFile === undefined) return true
-      const rules = await stampAt(this.disk, pathBelow(listing.realPath, IGNORE_FILE))
-      return isSameState(rules, listing.ignoreFile.stamp)
-    } catch {
-      return false
+    if (!listing.isSettled || !isSameState(await stampAt(disk, this.path), listing.stamp)) return false
+    const { realPath, ignoreFile, links } = listing
+    if (ignoreFile !== undefined) {
+      const rules = await stampAt(disk, pathBelow(realPath, IGNORE_FILE))
+      if (!isSameState(rules, ignoreFile.stamp)) return false
     }
+    // The link of a listed skill is compared when the skill is read.
+    const isAsked = name === undefined || (links.has(name) && !this.folders.has(name))
+    for (const link of !isAsked ? [] : name === undefined ? links.keys() : [name]) {
+      if (!isSameState(await stampAt(disk, pathBelow(realPath, link)), links.get(link))) return false
+      await yieldIfNeeded()
+    }
+    return true
   }
 
   async #list (): Promise<void> {
@@ -173,8 +175,8 @@ export class Root implements RootFolder {
     this.#parts.onListed(this, before)
   }
 
+  /** The disk that fits where the root lies, and where its links may lead. */
   #chooseDisk (path: string): void {
-    if (this.#parts.disk !== undefined || isOnNetwork(path) === this.isNetwork) return
-    this.disk = this.isNetwork ? localDisk : createNetworkDisk()
+    if (this.#parts.disk === undefined) this.disk = diskOf(path, ...this.linkTargets)
   }
 }

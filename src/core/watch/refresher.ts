@@ -1,15 +1,18 @@
 import { EventEmitter } from 'node:events'
-import type { Catalog } from '../catalog.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
+import pLimit from 'p-limit'
+import type { Catalog, SkillRef } from '../catalog.ts'
 import type { Root, RootOptions } from '../roots/root.ts'
 import { type CoreLog, SILENT } from '../shared/log.ts'
-import { RootWatcher, type WatcherState } from './watcher.ts'
-
-/** What happens within this time after an event is compared with it, in milliseconds. */
-const COLLECT_MS = 50
+import { RootFollower } from './root-follower.ts'
+import type { WatcherState } from './watcher.ts'
 
 /** Pause between two comparisons of everything, in milliseconds: with a watcher, which misses changes, and without. */
 const TICK_MS = 20_000
 const POLL_MS = 1_000
+
+/** How long lists wait for the first index of a slow root, in milliseconds: as long as a disk may take for a call. */
+const SLOW_INDEX_MS = 5_000
 
 /** A comparison of a root with the disk. */
 export interface Refresh {
@@ -29,83 +32,69 @@ export interface RefresherOptions {
   readonly log?: CoreLog
 }
 
-/** Keeps the catalog near the disk: it compares what the watchers report, and everything from time to time. */
+/** Keeps the catalog near the disk, with one follower for each root. No root waits for another. */
 export class Refresher extends EventEmitter<{ refreshed: [refresh: Refresh] }> {
   readonly #catalog: Catalog
   readonly #options: Required<Omit<RefresherOptions, 'tickMs'>>
   readonly #tickMs: number
-  /** The roots that are followed, with the watchers of those that are watched. */
-  readonly #watchers = new Map<Root, RootWatcher | undefined>()
-  /** Names of skills that may have changed, by their root; `undefined` stands for any. */
-  #hints = new Map<Root, Set<string | undefined>>()
-  #hintTimer: NodeJS.Timeout | undefined
-  #tickTimer: NodeJS.Timeout | undefined
-  #running: Promise<void> = Promise.resolve()
+  readonly #followers = new Map<Root, RootFollower>()
+  readonly #enterSetRoots = pLimit(1)
+  #slowStart = new Promise<unknown>(() => {})
   #isStarted = false
   #isClosed = false
-  #settle = { resolve: (): void => {}, reject: (_error: Error): void => {} }
-  /** Resolves after the first index: from then on, every change of any file is found. */
-  readonly indexed = new Promise<void>((resolve, reject) => { this.#settle = { resolve, reject } })
-  isIndexed = false
 
   constructor (catalog: Catalog, { polling = false, watcher = true, tickMs, log = SILENT }: RefresherOptions) {
     super()
     this.#catalog = catalog
     this.#options = { polling, watcher, log }
     this.#tickMs = tickMs ?? (polling ? POLL_MS : TICK_MS)
-    // Whoever waits gets the error, and nobody has to wait.
-    this.indexed.catch(() => {})
+    for (const root of catalog.roots) this.#followers.set(root, this.#createFollower(root))
+    catalog.on('stale', this.#onStale).on('listed', this.#onListed)
   }
 
-  /** Makes the first index, and begins to watch. */
-  async start (): Promise<void> {
-    const catalog = this.#catalog
+  /** Makes the first index of each root, and follows it. */
+  start (): void {
     if (this.#isStarted) return
     this.#isStarted = true
-    for (const root of catalog.roots) await catalog.refresh(root)
-    this.isIndexed = true
-    this.#settle.resolve()
-    if (this.#isClosed) return
-    this.#followRoots()
-    catalog.on('stale', ({ root, name }) => { this.#hint(root, name) })
-    catalog.on('listed', (root) => { this.#watchers.get(root)?.follow() })
-    this.#scheduleTick()
+    this.#slowStart = sleep(SLOW_INDEX_MS, undefined, { ref: false })
+    for (const follower of this.#followers.values()) void follower.start()
   }
 
-  /** Replaces the roots, while none is compared. */
+  /** Replaces the roots. */
   async setRoots (roots: readonly RootOptions[]): Promise<void> {
-    await this.indexed
-    await this.#run(async () => {
+    await this.#enterSetRoots(async () => {
       await this.#catalog.setRoots(roots)
-      this.#followRoots()
+      if (this.#isClosed) return
+      const followed = new Set(this.#catalog.roots)
+      const gone = [...this.#followers].filter(([root]) => !followed.has(root))
+      for (const [root] of gone) this.#followers.delete(root)
+      for (const root of followed) {
+        if (this.#followers.has(root)) continue
+        const follower = this.#createFollower(root)
+        this.#followers.set(root, follower)
+        root.isIndexed = true
+        void follower.start()
+      }
+      await Promise.all(gone.map(([, follower]) => follower.close()))
     })
   }
 
-  #followRoots (): void {
-    const { polling, watcher: isWatching, log } = this.#options
-    const { roots } = this.#catalog
-    for (const [root, watcher] of this.#watchers) {
-      if (roots.includes(root)) continue
-      this.#watchers.delete(root)
-      void watcher?.close()
-    }
-    for (const root of roots) {
-      if (this.#isClosed || this.#watchers.has(root)) continue
-      const onHint = (name?: string): void => { this.#hint(root, name) }
-      const onEvent = (name?: string): void => {
-        root.source?.hint?.()
-        onHint(name)
-      }
-      const isWatched = isWatching && !polling && !root.isNetwork
-      this.#watchers.set(root, isWatched ? new RootWatcher(root, log, onEvent) : undefined)
-      root.source?.on('changed', onHint)
-    }
+  /** Resolves after the first index of these roots. Rejects when the skills are closed before. */
+  async indexed (roots: readonly Root[]): Promise<void> {
+    await Promise.all(roots.map((root) => this.#followers.get(root)?.indexed))
   }
 
+  /** As `indexed`, but waits for slow roots until SLOW_INDEX_MS after the start only. */
+  async mostlyIndexed (roots: readonly Root[]): Promise<void> {
+    await Promise.race([this.indexed(roots), this.#slowStart])
+  }
+
+  /** The worst state of a watcher. */
   get state (): WatcherState {
     const { polling, watcher } = this.#options
     if (polling) return { status: 'watching', mode: 'polling', errors: 0 }
-    const states = [...this.#watchers.values()].flatMap((watcher) => watcher?.state ?? [])
+    const states = [...this.#followers.values()].flatMap(({ watcherState }) => watcherState ?? [])
+      .filter(({ status }) => status !== 'off')
     if (!watcher || states.length === 0) return { status: 'off', mode: 'events', errors: 0 }
     const worst = ['degraded', 'starting'].flatMap((wanted) => states.find(({ status }) => status === wanted) ?? [])[0]
     const errors = states.reduce((sum, state) => sum + state.errors, 0)
@@ -114,64 +103,32 @@ export class Refresher extends EventEmitter<{ refreshed: [refresh: Refresh] }> {
 
   /** Whether changes in a root cause events, or it is polled. */
   isWatching (root: Root): boolean {
-    return this.#options.polling || this.#watchers.get(root)?.state.status === 'watching'
+    return this.#options.polling || this.#followers.get(root)?.watcherState?.status === 'watching'
   }
 
   async close (): Promise<void> {
     this.#isClosed = true
-    this.#settle.reject(new Error('the skills were closed before the first index'))
-    clearTimeout(this.#hintTimer)
-    clearTimeout(this.#tickTimer)
-    await Promise.all([...this.#watchers.values()].map((watcher) => watcher?.close()))
-    await this.#running
+    this.#catalog.off('stale', this.#onStale).off('listed', this.#onListed)
+    await Promise.all([...this.#followers.values()].map((follower) => follower.close()))
   }
 
-  #hint (root: Root, name?: string): void {
-    if (this.#isClosed) return
-    this.#hints.set(root, (this.#hints.get(root) ?? new Set()).add(name))
-    this.#hintTimer ??= setTimeout(() => { void this.#run(() => this.#follow()) }, COLLECT_MS).unref()
+  readonly #onStale = ({ root, name }: SkillRef): void => { this.#followers.get(root)?.hint(name) }
+  readonly #onListed = (root: Root): void => { void this.#followers.get(root)?.listed() }
+
+  #createFollower (root: Root): RootFollower {
+    const { polling, watcher, log } = this.#options
+    const compare = (names?: ReadonlySet<string>): Promise<void> => this.#compare(root, names)
+    return new RootFollower({ root, compare, isWatched: watcher && !polling, tickMs: this.#tickMs, log })
   }
 
-  async #follow (): Promise<void> {
-    const hints = this.#hints
-    this.#hints = new Map()
-    this.#hintTimer = undefined
-    for (const [root, names] of hints) {
-      await this.#refresh(root, names.has(undefined) ? undefined : names as ReadonlySet<string>)
-    }
-  }
-
-  #scheduleTick (): void {
-    this.#tickTimer = setTimeout(() => { void this.#run(() => this.#tick()) }, this.#tickMs).unref()
-  }
-
-  async #tick (): Promise<void> {
-    for (const root of this.#catalog.roots) {
-      await this.#refresh(root)
-      const watcher = this.#watchers.get(root)
-      if (watcher?.state.status === 'degraded') watcher.restart()
-    }
-    if (!this.#isClosed) this.#scheduleTick()
-  }
-
-  async #refresh (root: Root, names?: ReadonlySet<string>): Promise<void> {
-    if (this.#isClosed || !this.#catalog.roots.includes(root)) return
+  async #compare (root: Root, names?: ReadonlySet<string>): Promise<void> {
     const startedAt = performance.now()
-    let isFailed = false
+    let isFailed = true
     try {
       await this.#catalog.refresh(root, names)
       isFailed = root.failure?.state === 'failed'
-    } catch (err) {
-      isFailed = true
-      this.#options.log.warn({ err }, 'the skills could not be compared with the disk; what was there before is served')
+    } finally {
+      this.emit('refreshed', { root, milliseconds: performance.now() - startedAt, isFailed })
     }
-    this.emit('refreshed', { root, milliseconds: performance.now() - startedAt, isFailed })
-  }
-
-  /** One refresh at a time. */
-  #run (refresh: () => Promise<void>): Promise<void> {
-    const refreshed = this.#running.then(refresh)
-    this.#running = refreshed.catch(() => {})
-    return refreshed
   }
 }

@@ -1,11 +1,14 @@
 import { lstatSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { type FSWatcher, watch } from 'chokidar'
+import type { Disk } from '../read/disk.ts'
 import { isHiddenPath } from '../read/hidden.ts'
+import type { RootListing } from '../roots/list-root.ts'
 import type { Root } from '../roots/root.ts'
+import { coalesce, yieldIfNeeded } from '../shared/async.ts'
 import { ownText } from '../shared/json.ts'
 import type { CoreLog } from '../shared/log.ts'
-import { pathFrom } from '../shared/paths.ts'
+import { pathBelow, pathFrom } from '../shared/paths.ts'
 import { errorCode } from '../shared/system-errors.ts'
 
 export interface WatcherState {
@@ -15,7 +18,7 @@ export interface WatcherState {
   readonly mode: 'events' | 'polling'
   /** Errors since the watcher was last set up. */
   readonly errors: number
-  /** Code of the latest error, such as `ENOSPC`, or `FLOOD`: something wrote without a pause. Never a path. */
+  /** Code of the latest error, such as `ENOSPC`, `FLOOD` or `NOT_READY`. Never a path. */
   readonly lastError?: string
 }
 
@@ -23,8 +26,15 @@ export interface WatcherState {
 const WATCHER_REMEDIES: ReadonlyMap<string, string> = new Map([
   ['ENOSPC', 'raise fs.inotify.max_user_watches'],
   ['EMFILE', 'raise fs.inotify.max_user_instances or the limit of open files'],
-  ['FLOOD', 'something writes to the folder without a pause']
+  ['FLOOD', 'find the program that writes to the folder without a pause'],
+  ['NOT_READY', 'check the disk of the folder: setting up the watcher takes unusually long']
 ])
+
+/** Pause between two looks at the folders that are watched, in milliseconds. */
+const LOOK_MS = 500
+
+/** How long setting up a watcher may take until it is reported, in milliseconds. */
+const STARTING_MS = 10_000
 
 /** libuv reads events while there are more, and no request is answered meanwhile: more than these are a flood. */
 const MAX_EVENTS_PER_TURN = 10_000
@@ -35,23 +45,39 @@ const FLOOD_MS = 1_000
 const REPLACED_MS = 50
 const SETUP_MS = 250
 
+/** A folder that is watched with all below: the root, or one elsewhere that a link leads to. */
+interface Place {
+  /** As configured: it may lead through any number of links. */
+  readonly path: string
+  readonly realPath: string
+  /** The skill; undefined for the root. */
+  readonly name?: string
+}
+
 /**
- * Watches one root with chokidar: its folders, those that links in it lead to, and the folder above, since a root that
- * is deleted and made again is another folder. Files have no watch of their own: a folder reports what happens to them.
+ * Watches one root with chokidar: its folders, and those elsewhere that links lead to. Files have no watch of their
+ * own, since a folder reports what happens to them. A folder that is replaced, or one above it, takes its watch with it
+ * without an event: one `stat` of the root and of each link, twice a second, finds that.
  */
 export class RootWatcher {
   readonly #root: Root
   readonly #log: CoreLog
   readonly #onHint: (name?: string) => void
+  readonly #lookTimer: NodeJS.Timeout
+  /** Watches what the root has listed last, and watches again what was replaced since. */
+  readonly look = coalesce(() => this.#look())
+  #listing: RootListing | undefined
+  #places: readonly Place[] = []
+  /** Real paths of the places, with the names of the skills there. */
+  #folders: ReadonlyMap<string, readonly string[]> = new Map()
+  /** What identifies the folder at each place, by path; undefined before the first look. */
+  #watched: ReadonlyMap<string, string> | undefined
   #watcher: FSWatcher | undefined
   #isReady = false
-  /** Identifies what is watched. */
-  #watched: string | undefined
-  /** The names of the skills that links lead to, by real path. */
-  #linked = new Map<string, string[]>()
+  #startTimer: NodeJS.Timeout | undefined
   #replaced: Set<string> | undefined
   #errors = 0
-  /** Codes of errors since everything was watched: a restart that fails is not news. */
+  /** Codes of what went wrong since everything was watched: a restart that fails is not news. */
   readonly #failures = new Set<string>()
   #isClosed = false
 
@@ -60,58 +86,79 @@ export class RootWatcher {
     this.#root = root
     this.#log = log
     this.#onHint = onHint
-    this.follow()
+    this.#lookTimer = setInterval(() => { void this.look() }, LOOK_MS).unref()
+    void this.look()
   }
 
   get state (): WatcherState {
+    if (this.#root.isNetwork) return { status: 'off', mode: 'events', errors: 0 }
     const lastError = [...this.#failures].at(-1)
     if (lastError !== undefined) return { status: 'degraded', mode: 'events', errors: this.#errors, lastError }
     return { status: this.#isReady ? 'watching' : 'starting', mode: 'events', errors: 0 }
   }
 
-  /** Watches what the last listing of the root has found. What never changes once it is listed needs no watch. */
-  follow (): void {
-    const { path, listing, listed, folders } = this.#root
-    const linked = new Map<string, string[]>()
-    for (const { name, linked: isLinked, realPath } of folders.values()) {
-      if (isLinked) linked.set(realPath, [...linked.get(realPath) ?? [], name])
-    }
-    const deep = listing === undefined || listed?.isFixed === true ? [] : [listing.realPath, ...linked.keys()]
-    const watched = [listing?.stamp.ino, ...deep].join('\0')
-    if (this.#isClosed || watched === this.#watched) return
-    this.#watched = watched
-    this.#linked = linked
-    void this.#watcher?.close()
-    this.#watch(dirname(path), path, deep)
-  }
-
-  /** Sets everything up anew: the only way out of `degraded`. */
-  restart (): void {
-    this.#watched = undefined
-    this.follow()
+  /** Sets up anew a watcher that has failed. One that is still starting is left alone. */
+  restartIfFailed (): void {
+    if (this.#errors > 0) this.#watch()
   }
 
   async close (): Promise<void> {
     this.#isClosed = true
+    clearInterval(this.#lookTimer)
+    clearTimeout(this.#startTimer)
     await this.#watcher?.close()
   }
 
-  /** @param deep folders that are watched with all below. The root is reached from its parent. */
-  #watch (parent: string, root: string, deep: readonly string[]): void {
-    const asked = new Set([parent, root, ...deep])
-    const shallow = new Set([parent, root].filter((path) => !deep.includes(path)))
-    const isIgnored = (path: string): boolean =>
-      !asked.has(path) && (shallow.has(dirname(path)) || isHiddenPath([basename(path)]))
-    this.#isReady = false
+  async #look (): Promise<void> {
+    const { path: rootPath, listing, disk } = this.#root
+    if (listing !== this.#listing || this.#watched === undefined) {
+      this.#listing = listing
+      this.#places = placesOf(this.#root)
+      const folders = new Map<string, string[]>()
+      for (const { realPath, name } of this.#places) {
+        folders.set(realPath, [...folders.get(realPath) ?? [], ...name === undefined ? [] : [name]])
+      }
+      this.#folders = folders
+    }
+    const before = this.#watched
+    const watched = new Map<string, string>()
+    for (const { path, realPath } of this.#places) {
+      watched.set(path, `${realPath}\0${await identityAt(disk, path)}`)
+      await yieldIfNeeded()
+    }
+    if (this.#isClosed) return
+    this.#watched = watched
+    if (before === undefined || before.get(rootPath) !== watched.get(rootPath)) {
+      this.#watch()
+      if (before !== undefined) this.#onHint()
+      return
+    }
+    for (const [path, state] of [...before, ...watched]) {
+      if (before.get(path) === watched.get(path)) continue
+      const realPath = state.slice(0, state.indexOf('\0'))
+      this.#renewLater(realPath)
+      this.#hint(realPath)
+    }
+  }
+
+  /** Sets up chokidar for all places, instead of what was set up before. */
+  #watch (): void {
+    void this.#watcher?.close()
+    this.#watcher = undefined
+    clearTimeout(this.#startTimer)
+    if (this.#isClosed) return
     this.#errors = 0
+    this.#isReady = this.#places.length === 0
+    if (this.#isReady) return
+    this.#startTimer = setTimeout(() => { this.#report('NOT_READY') }, STARTING_MS).unref()
     let events = 0
-    const watcher = watch([...asked].filter((path) => path !== root), {
+    const watcher = watch([...this.#folders.keys()].filter(isFolder), {
       ignoreInitial: true,
       followSymlinks: false,
       usePolling: false,
-      // The server keeps the process running, and nothing else has to.
+      // Watchers do not keep the process alive.
       persistent: false,
-      ignored: (path, stats) => stats?.isFile() === true || isIgnored(path)
+      ignored: (path, stats) => stats?.isFile() === true || this.#isIgnored(path)
     })
     this.#watcher = watcher
       .on('ready', () => { this.#ready() })
@@ -122,17 +169,25 @@ export class RootWatcher {
         if (events > MAX_EVENTS_PER_TURN) {
           void watcher.close()
           this.#fail('FLOOD')
-          setTimeout(() => { this.restart() }, FLOOD_MS).unref()
+          this.#startTimer = setTimeout(() => { this.#watch() }, FLOOD_MS).unref()
           return
         }
         const path = `${ownText(details, 'watchedPath')}/${name}`
         this.#hint(path)
-        if (event === 'rename' && !isIgnored(path) && isFolder(path)) this.#renewLater(watcher, path)
+        if (event === 'rename' && !this.#isIgnored(path) && isFolder(path)) this.#renewLater(path)
       })
+  }
+
+  /** Whether a path is hidden in its place, or in no place at all. */
+  #isIgnored (path: string): boolean {
+    if (this.#folders.has(path)) return false
+    const parent = dirname(path)
+    return parent === path || isHiddenPath([basename(path)]) || this.#isIgnored(parent)
   }
 
   #ready (): void {
     this.#isReady = true
+    clearTimeout(this.#startTimer)
     // What has happened before caused no event.
     this.#onHint()
     if (this.#errors > 0) return
@@ -142,40 +197,66 @@ export class RootWatcher {
 
   #fail (code: string): void {
     this.#errors++
+    this.#report(code)
+  }
+
+  #report (code: string): void {
     if (this.#failures.has(code)) return
     this.#failures.add(code)
     const remedy = WATCHER_REMEDIES.get(code)
     this.#log.warn({ root: this.#root.path, code, ...remedy !== undefined && { remedy } },
-      'watching a skills folder failed; its skills are compared with the disk every 20 seconds')
+      'watching a skills folder failed; it is compared with the disk at intervals until watching works again')
   }
 
   #hint (path: string): void {
-    const { path: rootPath, listing } = this.#root
-    const below = path === rootPath ? '' : pathFrom(listing?.realPath ?? rootPath, path)
+    const below = pathFrom(this.#root.listing?.realPath ?? this.#root.path, path)
     if (below === '') this.#onHint()
     else if (below !== undefined) this.#onHint(below.split('/', 1)[0])
     for (let folder = path; folder !== dirname(folder); folder = dirname(folder)) {
-      for (const name of this.#linked.get(folder) ?? []) this.#onHint(name)
+      for (const name of this.#folders.get(folder) ?? []) this.#onHint(name)
     }
   }
 
   /** A folder that was replaced is another one, which chokidar does not watch: it is added anew, with all below. */
-  #renewLater (watcher: FSWatcher, folder: string): void {
+  #renewLater (folder: string): void {
     this.#replaced?.add(folder)
     if (this.#replaced !== undefined) return
     const replaced = this.#replaced = new Set([folder])
     setTimeout(() => {
       this.#replaced = undefined
+      const watcher = this.#watcher
       // `add` would open a closed watcher again.
-      if (watcher.closed) return
+      if (watcher === undefined || watcher.closed) return
       const isReplaced = (path: string): boolean =>
         replaced.has(path) || (path !== dirname(path) && isReplaced(dirname(path)))
       const paths = [...replaced, ...Object.keys(watcher.getWatched()).filter(isReplaced)]
       watcher.unwatch(paths)
-      watcher.add(paths.filter(isFolder))
+      watcher.add(paths.filter((path) => !this.#isIgnored(path) && isFolder(path)))
       // What happens meanwhile causes no event.
       setTimeout(() => { for (const path of replaced) this.#hint(path) }, SETUP_MS).unref()
     }, REPLACED_MS).unref()
+  }
+}
+
+/** The root, and its skills that lie elsewhere. A disk without events, and what never changes, is not watched. */
+function placesOf ({ path: rootPath, listing, listed, isNetwork, folders }: Root): readonly Place[] {
+  if (isNetwork || listed?.isFixed === true) return []
+  const realRoot = listing?.realPath ?? rootPath
+  const elsewhere = [...folders.values()].filter(({ path, realPath }) => {
+    const below = pathFrom(rootPath, path)
+    return below !== undefined && realPath !== pathBelow(realRoot, below)
+  })
+  return [{ path: rootPath, realPath: realRoot }, ...elsewhere]
+}
+
+/** Identifies the folder that a path leads to, as long as it is not deleted. */
+async function identityAt (disk: Disk, path: string): Promise<string> {
+  try {
+    const stats = await disk.stat(path)
+    // The number of a deleted inode is used again.
+    return stats === undefined ? '' : `${stats.dev}:${stats.ino}:${stats.birthtimeNs}`
+  } catch {
+    return ''
   }
 }
 

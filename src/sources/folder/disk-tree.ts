@@ -1,48 +1,52 @@
-import { constants } from 'node:fs'
-import { open, readdir, realpath, stat } from 'node:fs/promises'
 import { join, posix } from 'node:path'
+import { type Disk, diskOf, readEntries, realpathOrNothing } from '../../core/read/disk.ts'
 import { isVersionControl } from '../../core/read/hidden.ts'
-import { asRefused } from '../../core/read/refused.ts'
+import { openInside } from '../../core/read/open-inside.ts'
+import { asRefused, isUnknown } from '../../core/read/refused.ts'
+import { yieldIfNeeded } from '../../core/shared/async.ts'
 import { pathFrom } from '../../core/shared/paths.ts'
 import type { LayoutTree, LeftOut, TreeEntry } from '../../layout/layout.ts'
-import { compareCodePoints } from '../../core/shared/text.ts'
-
-const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants
 
 /** A folder of this machine, for one search for skills. Links are followed where they stay inside, or are allowed. */
 export class DiskTree implements LayoutTree {
+  readonly disk: Disk
   /** Real path. */
   readonly root: string
+  /** Real paths of the folders that links may lead into, the root first. */
   readonly #containers: readonly string[]
   /** Links that lead out of the tree. */
   readonly outside: LeftOut[] = []
 
-  private constructor (root: string, containers: readonly string[]) {
+  private constructor (disk: Disk, root: string, containers: readonly string[]) {
+    this.disk = disk
     this.root = root
     this.#containers = containers
   }
 
   /** @throws an operating system error where there is no folder */
   static async open (path: string, linkTargets: readonly string[] = []): Promise<DiskTree> {
-    const root = await realpath(path)
-    await readdir(root)
-    const allowed = await Promise.all(linkTargets.map((target) => realpath(target).catch(() => [])))
-    return new DiskTree(root, [root, ...allowed.flat()])
+    const disk = diskOf(path, ...linkTargets)
+    const root = await disk.realpath(path)
+    await disk.readdir(root)
+    const allowed = await Promise.all(linkTargets.map((target) => realpathOrNothing(disk, target)))
+    return new DiskTree(disk, root, [root, ...allowed.filter((target) => target !== undefined)])
   }
 
   async entries (folder: string): Promise<readonly TreeEntry[]> {
     const path = await this.#resolve(folder)
-    const found = path === undefined ? [] : await readdir(path, { withFileTypes: true }).catch(undefinedIfAbsent)
+    const found = path === undefined ? undefined : await unlessRefused(() => readEntries(this.disk, path))
     const entries: TreeEntry[] = []
     for (const entry of found ?? []) {
+      await yieldIfNeeded()
       const { name } = entry
       const linked = entry.isSymbolicLink()
       const target = linked ? await this.#resolve(posix.join(folder, name)) : undefined
-      const what = target === undefined || target === this.root ? entry : await stat(target).catch(undefinedIfAbsent)
+      const isAsked = target !== undefined && target !== this.root
+      const what = isAsked ? await unlessRefused(() => this.disk.stat(target)) : entry
       if (what?.isDirectory() === true) entries.push({ name, kind: 'folder', linked })
       else if (what?.isFile() === true) entries.push({ name, kind: 'file', linked })
     }
-    return entries.sort((a, b) => compareCodePoints(a.name, b.name))
+    return entries
   }
 
   async realPath (folder: string): Promise<string> {
@@ -51,20 +55,22 @@ export class DiskTree implements LayoutTree {
 
   async read (file: string, limit: number): Promise<Buffer | undefined> {
     const path = await this.#resolve(file)
-    const handle = path && await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK).catch(undefinedIfAbsent)
-    if (!handle) return undefined
-    try {
-      const stats = await handle.stat()
-      if (!stats.isFile() || stats.size > limit || await this.#resolve(file) !== path) return undefined
-      return await handle.readFile()
-    } finally {
-      await handle.close()
-    }
+    if (path === undefined) return undefined
+    const folder = this.#containers.find((container) => pathFrom(container, path) !== undefined) ?? this.root
+    const place = { disk: this.disk, folder, path: folder === this.root ? file : pathFrom(folder, path) ?? file }
+    return await unlessRefused(async () => {
+      const opened = await openInside(place, limit)
+      try {
+        return await opened.readAll()
+      } finally {
+        await opened.close()
+      }
+    })
   }
 
   /** The real path; undefined for what is not there or leads out, which is noted. */
   async #resolve (path: string): Promise<string | undefined> {
-    const realPath = await realpath(join(this.root, path)).catch(undefinedIfAbsent)
+    const realPath = await unlessRefused(() => this.disk.realpath(join(this.root, path)))
     if (realPath === undefined || realPath === this.root) return realPath
     const below = this.#containers.flatMap((container) => pathFrom(container, realPath) || [])
     if (below.length === 0) this.outside.push({ path, reason: 'link_outside' })
@@ -72,6 +78,12 @@ export class DiskTree implements LayoutTree {
   }
 }
 
-function undefinedIfAbsent (error: unknown): undefined {
-  if (!['not_found', 'permission_denied'].includes(asRefused(error).refusal)) throw error
+/** Undefined for what is not there, or is refused. Throws if the disk fails, or a file changes while it is read. */
+async function unlessRefused<T> (read: () => T | Promise<T>): Promise<T | undefined> {
+  try {
+    return await read()
+  } catch (error) {
+    if (isUnknown(error) || asRefused(error).refusal === 'changed') throw error
+    return undefined
+  }
 }

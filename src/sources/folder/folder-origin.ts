@@ -1,8 +1,7 @@
 import { EventEmitter } from 'node:events'
 import { join } from 'node:path'
-import { createNetworkDisk } from '../../core/read/disk.ts'
 import { type IgnoreRules, readIgnoreFile } from '../../core/read/ignore-file.ts'
-import { asRefused } from '../../core/read/refused.ts'
+import { asRefused, RefusedError } from '../../core/read/refused.ts'
 import { stampAt, stateId } from '../../core/read/file-stamp.ts'
 import { findSkills } from '../../layout/find-skills.ts'
 import type { FoundSkills, LeftOut } from '../../layout/layout.ts'
@@ -48,8 +47,6 @@ export class FolderOrigin extends EventEmitter<{ changed: [] }> implements Origi
   report: Origin['report'] = { kind: 'folder' }
   hint = (): void => {}
   readonly #options: FolderOptions
-  /** The folder may lie on a network. */
-  readonly #disk = createNetworkDisk()
   readonly #packages: Publisher
   /** The state in which packages were unpacked last, and what was left out then. */
   #packaged: { readonly fingerprint: string, readonly leftOut: readonly LeftOut[] } | undefined
@@ -84,7 +81,7 @@ export class FolderOrigin extends EventEmitter<{ changed: [] }> implements Origi
     const { folder: { layout, name, path: top, include, exclude, prefix = '' } } = this.#options
     const options = { layout, name, include, exclude, prefix, where: `the folder ${name}` }
     const found = await findSkills(tree, options)
-    const rules = (await readIgnoreFile(this.#disk, tree.root))?.rules
+    const rules = (await readIgnoreFile(tree.disk, tree.root))?.rules
     const packages = found.packages.filter((path) => rules?.hides(path, false) !== true)
     const hasPackages = packages.length > 0
     const problem = hasPackages ? await this.#unpack(tree, { ...found, packages }, options, signal) : undefined
@@ -119,7 +116,7 @@ export class FolderOrigin extends EventEmitter<{ changed: [] }> implements Origi
       const isWhole = await publisher.restore()
       const states: string[] = []
       for (const path of found.packages) {
-        const stamp = await stampAt(this.#disk, join(tree.root, path))
+        const stamp = await stampAt(tree.disk, join(tree.root, path))
         states.push(path, stamp === undefined ? '' : stateId(stamp))
       }
       const fingerprint = JSON.stringify([states, found.skills.map(({ name }) => name)])
@@ -159,12 +156,15 @@ function rulesOf (rules: IgnoreRules | undefined, name: string, path: string): I
 }
 
 function asFolderError (cause: unknown): SourceError {
-  const code = errorCode(cause)
-  if (cause instanceof SourceError || code === '') return asSourceError(cause)
-  const { refusal } = asRefused(cause)
-  if (refusal === 'not_found') return new SourceError('not_found', 'it is not there', { cause })
-  if (refusal === 'permission_denied') {
-    return new SourceError('auth_failed', 'it may not be read by the server', { cause })
+  const isOfDisk = cause instanceof RefusedError || (errorCode(cause) !== '' && !(cause instanceof SourceError))
+  if (!isOfDisk) return asSourceError(cause)
+  const refused = asRefused(cause)
+  switch (refused.refusal) {
+    case 'not_found': return new SourceError('not_found', 'it is not there', { cause })
+    case 'permission_denied': return new SourceError('auth_failed', 'it may not be read by the server', { cause })
+    default: {
+      const code = errorCode(refused.cause) || refused.refusal
+      return new SourceError('disk', `its disk does not answer as it should (${code})`, { cause })
+    }
   }
-  return new SourceError('disk', `its disk does not answer as it should (${code})`, { cause })
 }

@@ -11,7 +11,12 @@ import type { Page } from './layout.ts'
 import { factList, mark, table } from './parts.ts'
 
 const STATES = {
-  ok: 'there', waiting: 'not fetched yet', missing: 'missing', unreadable: 'not readable', failed: 'cannot be listed'
+  ok: 'there',
+  indexing: 'being read',
+  waiting: 'not fetched yet',
+  missing: 'missing',
+  unreadable: 'not readable',
+  failed: 'cannot be listed'
 } as const
 const WATCHERS = {
   starting: 'starting', watching: 'following changes', degraded: 'compared at intervals only', off: 'off'

@@ -1,0 +1,118 @@
+import pLimit from 'p-limit'
+import type { Root } from '../roots/root.ts'
+import type { CoreLog } from '../shared/log.ts'
+import { RootWatcher, type WatcherState } from './watcher.ts'
+
+/** What happens within this time after an event is compared with it, in milliseconds. */
+const COLLECT_MS = 50
+
+export interface FollowerOptions {
+  readonly root: Root
+  /** Compares skills of the root, all by default, with the disk. */
+  readonly compare: (names?: ReadonlySet<string>) => Promise<void>
+  /** Whether the kernel is asked for events. */
+  readonly isWatched: boolean
+  /** Pause between two comparisons of everything, in milliseconds. */
+  readonly tickMs: number
+  readonly log: CoreLog
+}
+
+/** Keeps one root near the disk: its first index, what its watcher reports, and everything from time to time. */
+export class RootFollower {
+  readonly #options: FollowerOptions
+  /** One comparison at a time. */
+  readonly #enter = pLimit(1)
+  /** Names of skills that may have changed; undefined stands for any. */
+  #hints = new Set<string | undefined>()
+  #hintTimer: NodeJS.Timeout | undefined
+  #tickTimer: NodeJS.Timeout | undefined
+  #watcher: RootWatcher | undefined
+  #isClosed = false
+  #settle = { resolve: (): void => {}, reject: (_error: Error): void => {} }
+  /** Resolves after the first index: from then on, every change of any file is found. */
+  readonly indexed = new Promise<void>((resolve, reject) => { this.#settle = { resolve, reject } })
+
+  constructor (options: FollowerOptions) {
+    this.#options = options
+    // No unhandled rejection if nobody awaits it.
+    this.indexed.catch(() => {})
+  }
+
+  /** Makes the first index, unless there is one, and begins to follow the root. */
+  async start (): Promise<void> {
+    const { root, compare, isWatched, log } = this.#options
+    if (!root.isIndexed) await this.#run(() => compare())
+    if (this.#isClosed) return
+    root.isIndexed = true
+    this.#settle.resolve()
+    root.source?.on('changed', this.#onSourceChanged)
+    this.#scheduleTick()
+    if (!isWatched) return
+    this.#watcher = new RootWatcher(root, log, (name) => {
+      root.source?.hint?.()
+      this.hint(name)
+    })
+  }
+
+  /** State of the watcher; undefined for a root that is not watched. */
+  get watcherState (): WatcherState | undefined {
+    return this.#watcher?.state
+  }
+
+  /** Compares a skill soon, or all skills. */
+  hint (name?: string): void {
+    if (this.#isClosed) return
+    this.#hints.add(name)
+    this.#hintTimer ??= setTimeout(() => { void this.#run(() => this.#follow()) }, COLLECT_MS).unref()
+  }
+
+  /** The root has been listed anew. */
+  async listed (): Promise<void> {
+    await this.#watcher?.look()
+  }
+
+  /** Returns when no comparison is under way. */
+  async close (): Promise<void> {
+    this.#isClosed = true
+    this.#settle.reject(new Error('the skills were closed before the first index'))
+    clearTimeout(this.#hintTimer)
+    clearTimeout(this.#tickTimer)
+    this.#options.root.source?.off('changed', this.#onSourceChanged)
+    await this.#watcher?.close()
+    await this.#enter(() => {})
+  }
+
+  readonly #onSourceChanged = (): void => { this.hint() }
+
+  async #follow (): Promise<void> {
+    const hints = this.#hints
+    this.#hints = new Set()
+    this.#hintTimer = undefined
+    const names = [...hints].filter((name) => name !== undefined)
+    await this.#options.compare(hints.has(undefined) ? undefined : new Set(names))
+  }
+
+  #scheduleTick (): void {
+    this.#tickTimer = setTimeout(() => { void this.#tick() }, this.#options.tickMs).unref()
+  }
+
+  async #tick (): Promise<void> {
+    await this.#run(() => this.#options.compare())
+    if (this.#isClosed) return
+    this.#watcher?.restartIfFailed()
+    this.#scheduleTick()
+  }
+
+  /** Runs one job at a time. Never rejects. */
+  async #run (job: () => Promise<void>): Promise<void> {
+    await this.#enter(async () => {
+      if (this.#isClosed) return
+      try {
+        await job()
+      } catch (err) {
+        const { log, root: { path: root } } = this.#options
+        log.warn({ err, root }, 'rescan of a skills folder failed; serving its last good index')
+      }
+    })
+  }
+}
