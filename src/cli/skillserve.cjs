@@ -12,5 +12,7 @@ if (version[0] < OLDEST_MAJOR || (version[0] === OLDEST_MAJOR && version[1] < OL
   process.stderr.write('skillserve: Node ' + needed + ' or later is needed, this is ' + process.versions.node + '\n')
   process.exitCode = 1
 } else {
+  // Each disk that hangs keeps a thread of libuv's pool, whose size is read when the first one is needed.
+  if (!process.env.UV_THREADPOOL_SIZE) process.env.UV_THREADPOOL_SIZE = '32'
   void import('./main.js')
 }

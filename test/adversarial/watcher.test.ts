@@ -112,43 +112,93 @@ t.test('K54: no answer waits for writers without a pause', async (t) => {
 /** A service that waits for the disk is known by the request that it does not answer. */
 const DEADLINE_MS = 60_000
 
-/**
- * Whoever opened /dev/fuse has to answer, and does not: each call to the disk hangs. Its process takes the mount with it when it
- * ends. The table of mounts says that the second folder is a network disk too; that one answers.
- */
-const HANG = 'exec 9<>/dev/fuse && mount -i -t fuse hung "$hung" -o fd=9,rootmode=40000,user_id=0,group_id=0 || exit 1'
+/** What follows a change within a second, on a machine that runs other tests. */
+const EVENT_MS = 5_000
 
+/** The log writes through the same threads as network disks: a line is there soon, or never. */
+const LINE_MS = 10_000
+
+/**
+ * Nobody answers for these disks: each call to one hangs. Their process takes the mounts with it when it ends. The
+ * table of mounts says that the folder `live` is a network disk too; that one answers.
+ * Arguments: the folder, the names of those that hang, `--`, and the command.
+ */
 const MOUNT = `
-  hung=$1 live=$2; shift 2
-  ${HANG}
-  table=$(printf '990 1 0:99 / %s rw - nfs4 server:/share rw\n' "$live"; cat /proc/$$/mountinfo)
+  folder=$1; shift
+  descriptor=20
+  while [ "$1" != -- ]; do
+    eval "exec $descriptor<>/dev/fuse"
+    mount -i -t fuse hung "$folder/$1" -o fd=$descriptor,rootmode=40000,user_id=0,group_id=0 || exit 1
+    descriptor=$((descriptor + 1)); shift
+  done
+  shift
+  live='990 1 0:99 / %s rw - nfs4 server:/share rw\n'
+  table=$(printf "$live" "$folder/live"; cat /proc/$$/mountinfo)
   mount -t tmpfs tmpfs /mnt && printf '%s\n' "$table" > /mnt/table && mount --bind /mnt/table /proc/$$/mountinfo || exit 1
   exec "$@"`
 
-/** Runs a command that finds a disk that hangs in one folder, and one that answers in another. No other process sees them. */
-function withMounts (hung: string, live: string): readonly string[] {
-  return ['unshare', '--map-root-user', '--mount', 'bash', '-c', MOUNT, 'bash', hung, live]
+/** Runs a command that finds disks that hang in some folders, and one that answers in `live`. No other process does. */
+function withMounts (folder: string, hung: readonly string[]): readonly string[] {
+  return ['unshare', '--map-root-user', '--mount', 'bash', '-c', MOUNT, 'bash', folder, ...hung, '--']
 }
 
-const folder = realpathSync(t.testdir({ dead: {}, live: skills('far'), local: skills('near') }))
-const runBy = withMounts(join(folder, 'dead'), join(folder, 'live'))
-const skip = !canRun(runBy) && 'needs FUSE, and a user who may mount'
+const DEAD = ['dead-1', 'dead-2', 'dead-3', 'dead-4', 'dead-5', 'dead-6', 'dead-7', 'dead-8', 'dead-9', 'dead-10']
 
-t.test('K53 K54: a root on a network disk that hangs fails its own requests, never those for local roots', { skip }, async (t) => {
-  const service = await startProcess(t, { args: ['local', 'live', 'dead'], cwd: folder, runBy })
+/** A folder with local skills, skills on a network disk that answers, and folders for disks that hang. */
+function createDisks (t: Test): string {
+  const dead = Object.fromEntries(DEAD.map((name) => [name, {}]))
+  return realpathSync(t.testdir({ ...dead, live: skills('far'), local: skills('near') }))
+}
+
+const skip = !canRun(withMounts(createDisks(t), ['dead-1'])) && 'needs FUSE, and a user who may mount'
+
+async function startBetweenDead (t: Test, roots: readonly string[], dead: readonly string[]) {
+  const folder = createDisks(t)
+  const runBy = withMounts(folder, dead)
+  const service = await startProcess(t, { args: roots, cwd: folder, runBy, script: 'cli/skillserve.cjs' })
   const ask = async (path: string) => {
     const response = await fetch(`${service.url}${path}`, { signal: AbortSignal.timeout(DEADLINE_MS) })
     return { status: response.status, body: await response.json() as unknown }
   }
-  const document = { status: 200, body: { documentation: skillText('near') } }
-  const [near, other, readyz] = await Promise.all(['/skills/near', '/skills/other', '/readyz'].map(ask))
-  t.match(near, document)
-  t.match(other, { status: 503 })
-  t.match(readyz, { body: { roots: [{ state: 'ok' }, {}, {}] } })
-  for (let round = 0; round < 3; round++) t.match(await ask('/skills/near'), document)
-  t.match(await ask('/livez'), { status: 200 })
-  t.match(await ask('/skills/near/files'), { status: 200, body: { files: [{ path: 'SKILL.md' }] } })
-})
+  return { folder, service, ask }
+}
+
+for (const [title, dead, deadRoots] of [
+  ['one disk', ['dead-1'], ['dead-1']],
+  ['one disk with three roots', ['dead-1'], ['dead-1', 'dead-1/b', 'dead-1/c']],
+  ['ten disks', DEAD, DEAD]
+] as const) {
+  // Those that hang come first: no other root may wait for them.
+  const roots = [...deadRoots, 'live', 'local']
+  t.test(`K53 K54: ${title} that hangs costs its own roots only`, { skip }, async (t) => {
+    const { folder, service, ask } = await startBetweenDead(t, roots, dead)
+    await until(async () => (await ask('/readyz')).status === 200, DEADLINE_MS)
+    await service.printed('watching a skills folder')
+
+    const events = http.get(`${service.url}/events`)
+    t.teardown(() => { events.destroy() })
+    const [response] = await once(events, 'response') as [http.IncomingMessage]
+    let heard = ''
+    response.setEncoding('utf8').on('data', (text: string) => { heard += text })
+    writeFileSync(join(folder, 'local/near/SKILL.md'), skillText('near', 'edited\n'))
+    await until(() => /event: changed\s+data: .*"near"/.test(heard), EVENT_MS)
+
+    for (let round = 0; round < 3; round++) {
+      t.match(await ask('/skills/near'), { status: 200, body: { documentation: skillText('near', 'edited\n') } })
+      t.match(await ask('/skills/far'), { status: 200, body: { documentation: skillText('far') } })
+      t.match(await ask('/skills/other'), { status: 503 })
+    }
+    t.match(await ask('/skills/far/files'), { status: 200, body: { files: [{ path: 'SKILL.md' }] } })
+    const state = (name: string) => ({ name, state: name === 'live' || name === 'local' ? 'ok' : 'failed' })
+    await until(async () => !JSON.stringify((await ask('/readyz')).body).includes('indexing'), DEADLINE_MS)
+    t.match(await ask('/readyz'), {
+      status: 200,
+      body: { watcher: { status: 'watching', errors: 0 }, roots: roots.map((path) => state(path.split('/').at(-1) ?? '')) }
+    })
+    await ask('/skills/last-question')
+    await until(() => service.log().some(({ url }) => url === '/skills/last-question'), LINE_MS)
+  })
+}
 
 /** Whether commands can be run so on this machine. */
 function canRun ([command = '', ...args]: readonly string[]): boolean {
