@@ -31,7 +31,7 @@ export interface AppOptions extends Pick<Config, 'host'>, Partial<Pick<Config, A
   /** Who may see what. Absent: everybody sees all of `skills`. */
   readonly access?: Access | undefined
   /** The lock and the trust file. */
-  readonly trust?: Pick<Trust, 'files' | 'refusedIn' | 'originOf'> | undefined
+  readonly trust?: Pick<Trust, 'files' | 'quarantinedIn' | 'originOf'> | undefined
   /** Begun by what stops the process. */
   readonly shutdown?: Shutdown
   /** Makes spans of requests: registered before all others. */

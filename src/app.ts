@@ -55,7 +55,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
     remarks,
     auditState,
     shutdown,
-    refusedIn: trust && ((roots: readonly string[]) => trust.refusedIn(roots)),
+    quarantinedIn: trust && ((roots: readonly string[]) => trust.quarantinedIn(roots)),
     sources: () => sources?.status ?? []
   }
   const isOverloaded = () => app.isUnderPressure()

@@ -1,6 +1,6 @@
 import { ROOT_PROBLEMS } from '../core/roots/root.ts'
 import type { SkillStatus } from '../core/view.ts'
-import type { SourceStatus } from '../schemas/health.ts'
+import type { Quarantined, SourceStatus } from '../schemas/health.ts'
 import type { Shutdown } from './shutdown.ts'
 
 /** How the audit log is: while it is required and does not work, nothing is read. */
@@ -18,8 +18,8 @@ export interface ReadinessParts {
   readonly remarks: () => readonly string[]
   /** The sources other than plain folders. */
   readonly sources: () => readonly SourceStatus[]
-  /** How many skills of these roots a lock or a trust file refuses; undefined where none can be. */
-  readonly refusedIn?: ((roots: readonly string[]) => number | undefined) | undefined
+  /** The skills of these roots that a lock or a trust file refuses; undefined where none can be. */
+  readonly quarantinedIn?: ((roots: readonly string[]) => Quarantined | undefined) | undefined
   readonly auditState: () => AuditState
   readonly shutdown: Pick<Shutdown, 'isStopping'>
 }
@@ -28,7 +28,7 @@ export type Readiness = ReturnType<typeof readinessOf>
 
 /** How the service is for a caller. @param status of what the caller may see */
 export function readinessOf (
-  status: SkillStatus, { remarks, sources, refusedIn, auditState, shutdown: { isStopping } }: ReadinessParts
+  status: SkillStatus, { remarks, sources, quarantinedIn, auditState, shutdown: { isStopping } }: ReadinessParts
 ) {
   const { roots, partial = [], ready } = status
   const all = sources()
@@ -41,8 +41,8 @@ export function readinessOf (
       : [...explain(status, visible), ...AUDIT_PROBLEMS[auditState()], ...remarks()],
     /** Of the sources, what the caller may see. */
     sources: visible.length === 0 ? undefined : visible,
-    /** How many skills of the roots that the caller may see whole are refused. */
-    quarantined: refusedIn?.(roots.map(({ name }) => name).filter((name) => !partial.includes(name)))
+    /** The refused skills of the roots that the caller may see whole. */
+    quarantined: quarantinedIn?.(roots.map(({ name }) => name).filter((name) => !partial.includes(name)))
   }
 }
 

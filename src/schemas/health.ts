@@ -47,6 +47,18 @@ export const HookAnswerSchema = named('HookAnswer', Type.Object({
   sources: Type.Integer({ minimum: 1, description: 'How many sources will be checked' })
 }), { sources: 1 })
 
+const QuarantinedSchema = Type.Object({
+  count: Type.Integer({ minimum: 0 }),
+  first: Type.Array(Type.Object({
+    name: Type.String(),
+    root: Type.String(),
+    code: Type.String({ description: 'Of the finding, such as `pin_mismatch` or `signature_stale`' }),
+    message: Type.String()
+  }))
+}, { description: 'Skills that the lock or the trust file refuses, 50 of them by name; absent where none can be' })
+
+export type Quarantined = Static<typeof QuarantinedSchema>
+
 export type SourceStatus = Static<typeof SourceStatusSchema>
 
 /** State of the index and of the watcher, ready or not. */
@@ -85,10 +97,7 @@ const IndexStateSchema = Type.Object({
   failures: Type.Array(
     Type.String(), { description: 'Codes of errors at the last scan of a root; the last good state is served' }
   ),
-  quarantined: Type.Optional(Type.Integer({
-    minimum: 0,
-    description: 'Folders that the lock or the trust file keeps from being skills; absent without them'
-  }))
+  quarantined: Type.Optional(QuarantinedSchema)
 })
 
 /** Strangers get none of it where an access file is in force. */

@@ -16,12 +16,14 @@ export interface SignatureResult {
   readonly problem: string
   /** Files that the signature leaves out, and whose bytes it says nothing about. */
   readonly exempt: readonly string[]
+  /** By whose keys and certificates it was checked. */
+  readonly signers: readonly Signer[]
 }
 
 /** Checks the signature of a skill, whatever the time is. Throws for nothing that a skill contains. */
 export async function checkSignature (state: SkillState, signers: readonly Signer[]): Promise<SignatureResult> {
   const resultOf = (status: SignatureResult['status'], problem: string, identity?: Identity): SignatureResult =>
-    ({ status, identity, problem, exempt: [] })
+    ({ status, identity, problem, exempt: [], signers })
   const { files } = await state.manifest()
   const signature = files.find(({ path }) => path === SIGNATURE_FILE)
   if (signature === undefined) return resultOf('unsigned', `the skill has no signature (${SIGNATURE_FILE})`)
@@ -36,7 +38,7 @@ export async function checkSignature (state: SkillState, signers: readonly Signe
       return resultOf('untrusted', `the skill is signed by somebody who is not in the trust file${issuerIn(bundle)}`)
     }
     const { difference, exempt } = compare(files, parseStatement(bundle.payload))
-    if (difference === undefined) return { status: 'valid', identity, problem: '', exempt }
+    if (difference === undefined) return { status: 'valid', identity, problem: '', exempt, signers }
     return resultOf('stale', `${difference} after ${identity.signer.name} signed the skill`, identity)
   } catch (error) {
     if (!(error instanceof BundleError)) throw error

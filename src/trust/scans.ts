@@ -57,7 +57,11 @@ export function parseScans (path: string, text: string): ScanRules['byRevision']
 
 /** What scanners said of a revision: why a skill that has to be signed is refused, and what else they found. */
 export function checkScans (rules: ScanRules, revision: string, now: number): {
-  readonly reports: readonly ScanReport[], readonly reasons: readonly Finding[], readonly notes: readonly Finding[]
+  readonly reports: readonly ScanReport[]
+  readonly reasons: readonly Finding[]
+  readonly notes: readonly Finding[]
+  /** The times at which scans become too old. */
+  readonly changes: readonly number[]
 } {
   const { byRevision, max_severity: worstAllowed = 'critical', max_age_days: maxAgeDays = Infinity, required } = rules
   const oldest = now - maxAgeDays * DAY_MS
@@ -72,13 +76,14 @@ export function checkScans (rules: ScanRules, revision: string, now: number): {
     return { ...finding(code, sentence, fix), ...file !== undefined && { file } }
   })
   const age = maxAgeDays === Infinity ? '' : `, or none of the last ${maxAgeDays} days`
-  const missing = finding('scan_missing', `no scan of this revision is there${age}`,
+  const missing = finding('scan_missing', `there is no scan of this revision${age}`,
     'Have the skill scanned, and put the result into the file of scans')
   return {
     reports: scans.map(({ tool, scanned_at: at, results }) =>
       ({ tool, scanned_at: at, results: results.length, severity: worst(results) })),
     reasons: required === true && scans.length === 0 ? [missing] : findings.slice(0, refusing),
-    notes: findings.slice(refusing)
+    notes: findings.slice(refusing),
+    changes: scans.map(({ scanned_at: at }) => Date.parse(at) + maxAgeDays * DAY_MS + 1)
   }
 }
 

@@ -7,6 +7,8 @@ type Certificates = readonly X509Certificate[]
 
 /** Somebody whose signatures count: by a key, or by a certificate. */
 export interface Signer {
+  /** Equal for equal members. */
+  readonly id: string
   readonly name: string
   readonly key?: KeyObject
   /** One of them issued the signer's certificate, or is the signer's certificate. */
@@ -44,6 +46,12 @@ export function hashOf ({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject):
 /** The certificates in a text of PEM. Throws for a text without any. */
 export function certificatesIn (text: string): Certificates {
   return (text.match(CERTIFICATE) ?? ['']).map((pem) => new X509Certificate(pem))
+}
+
+export function createSigner (members: Omit<Signer, 'id'>): Signer {
+  const { name, key, issuers = [], acceptsExpired } = members
+  const known = key === undefined ? issuers.map(({ fingerprint256 }) => fingerprint256) : hintOf(key)
+  return { ...members, id: JSON.stringify([name, acceptsExpired, known]) }
 }
 
 /** What bundles call a key. */

@@ -6,7 +6,7 @@ import type { ReadNamed } from '../config/files/followed-file.ts'
 import { ConfigError, didYouMean, noSuchRoot } from '../config/setting.ts'
 import { parseYamlFile, type YamlPath } from '../config/files/yaml-file.ts'
 import { NamedFile, parseScans, type ScanRules, ScanRulesSchema } from './scans.ts'
-import { certificateProblem, certificatesIn, hashOf, type Signer } from './signers.ts'
+import { certificateProblem, certificatesIn, createSigner, hashOf, type Signer } from './signers.ts'
 import { StringEnum } from '../schemas/typebox.ts'
 
 const REVISION = /^sha256:[0-9a-f]{64}$/
@@ -91,7 +91,7 @@ export async function parseTrust (
       : { key: await load([...at, 'key'], key, 'a PEM file with a P-256, P-384 or P-521 public key', parseKey) }
     const problem = known.issuers?.map(certificateProblem).find((each) => each !== undefined)
     if (problem !== undefined) throw file.error([...at, 'root'], `names a certificate that ${problem}`)
-    loaded.push({ name, acceptsExpired: expired === 'accept', ...known })
+    loaded.push(createSigner({ name, acceptsExpired: expired === 'accept', ...known }))
   }
   return {
     signers: loaded,

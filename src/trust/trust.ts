@@ -6,16 +6,23 @@ import type { Config } from '../config/settings.ts'
 import type { SkillState } from '../core/revisions/state.ts'
 import type { RootOptions } from '../core/roots/root.ts'
 import type { CoreLog } from '../core/shared/log.ts'
+import { quote } from '../core/shared/text.ts'
 import { createSkillManager } from '../core/skill-manager.ts'
-import { SourceError } from '../sources/source-error.ts'
+import type { Quarantined } from '../schemas/health.ts'
 import type { Candidate } from '../sources/fetched-origin.ts'
+import { SourceError } from '../sources/source-error.ts'
+import type { TrustChange } from './guarded-listing.ts'
+import { GuardedOrigin, type GuardedOriginOptions } from './guarded-origin.ts'
 import { parseLock } from './lock-file.ts'
-import { Policy, type Verdict } from './policy.ts'
-import { parseTrust, type TrustFile } from './trust-file.ts'
-import { type TrustChange, VerifiedRoot, type VerifiedRootOptions } from './verified-root.ts'
+import { parseTrust } from './trust-file.ts'
+import { TrustPolicy } from './trust-policy.ts'
+import type { Verdict } from './verdict.ts'
 import { verifySkills } from './verify.ts'
 
-interface TrustOptions extends VerifiedRootOptions {
+/** How many of the skills that are quarantined are named. */
+const MAX_NAMED = 50
+
+interface TrustOptions extends GuardedOriginOptions {
   readonly files?: ReadonlyArray<FollowedFile<unknown>>
 }
 
@@ -25,53 +32,68 @@ export class Trust extends EventEmitter<{ verdict: [TrustChange] }> {
   readonly files: ReadonlyArray<FollowedFile<unknown>>
   readonly #options: TrustOptions
   /** By the roots that they take the place of. */
-  #guarded: ReadonlyMap<RootOptions, VerifiedRoot> = new Map()
+  #guarded: ReadonlyMap<RootOptions, GuardedOrigin> = new Map()
 
   constructor (options: TrustOptions) {
     super()
     const { policy, files = [] } = this.#options = options
     this.files = files
-    policy.on('changed', () => { for (const root of this.#verified) void root.policyChanged() })
+    policy.on('changed', () => { for (const origin of this.#origins) void origin.policyChanged() })
   }
 
-  /** What the catalog gets instead of these roots: for one that was here before, the same. */
+  /** Returns what the catalog gets instead of these roots: for one that was here before, the same. */
   guard (roots: readonly RootOptions[]): readonly RootOptions[] {
     const before = this.#guarded
-    const guard = (root: RootOptions): VerifiedRoot =>
-      new VerifiedRoot(root, this.#options).on('verdict', (change) => { this.emit('verdict', change) })
-    this.#guarded = new Map(roots.map((root) => [root, before.get(root) ?? guard(root)]))
+    this.#guarded = new Map(roots.map((root) => [root, before.get(root) ?? this.#guard(root)]))
     for (const [root, { sync }] of before) if (!this.#guarded.has(root)) void sync.close()
-    return this.#verified.map(({ root }) => root)
+    return this.#origins.map(({ root }) => root)
   }
 
-  get #verified (): readonly VerifiedRoot[] {
+  #guard (root: RootOptions): GuardedOrigin {
+    const { log } = this.#options
+    const origin = new GuardedOrigin(root, this.#options)
+    origin.listing.on('verdict', (change) => {
+      const { skill, root, isServed, report: { signer }, reason } = change
+      const fields = { skill, root, ...signer !== null && { signer } }
+      if (isServed) log.info(fields, `skill ${quote(skill)} is released from quarantine`)
+      else log.warn({ ...fields, code: reason?.code }, `skill ${quote(skill)} is quarantined: ${reason?.message ?? ''}`)
+      this.emit('verdict', change)
+    })
+    return origin
+  }
+
+  get #origins (): readonly GuardedOrigin[] {
     return [...this.#guarded.values()]
   }
 
   /**
-   * Checks the skills of guarded roots, and returns when the good ones can be served.
+   * Checks the skills of guarded roots, and returns when those that are accepted can be served.
    * @throws ConfigError that names the setting, where there is no folder for the verified copies
    */
   async start (): Promise<void> {
-    await Promise.all(this.#verified.map((root) => root.open()))
+    await Promise.all(this.#origins.map((origin) => origin.open()))
   }
 
   async close (): Promise<void> {
     for (const file of this.files) file.close()
-    await Promise.all(this.#verified.map(({ sync }) => sync.close()))
+    await Promise.all(this.#origins.map(({ sync }) => sync.close()))
   }
 
-  /** How many skills of these roots are refused; undefined while none can be. */
-  refusedIn (roots: readonly string[]): number | undefined {
-    const counts = this.#verified.flatMap(({ root, refused }) => roots.includes(root.name) ? refused ?? [] : [])
-    return counts.length === 0 ? undefined : counts.reduce((sum, count) => sum + count, 0)
+  /** The skills of these roots that are refused now; undefined while none can be. */
+  quarantinedIn (roots: readonly string[]): Quarantined | undefined {
+    const guarded = this.#origins.filter(({ root, listing }) => roots.includes(root.name) && listing.isGuarded)
+    if (guarded.length === 0) return undefined
+    const all = guarded.flatMap(({ root, listing }) => (listing.quarantined ?? []).map(({ skill, reason }) =>
+      ({ name: skill, root: root.name, code: reason.code, message: reason.message })))
+    return { count: all.length, first: all.slice(0, MAX_NAMED) }
   }
 
-  /** What the policy says of a state of a skill. */
+  /** Returns what the policy says of a state of a skill. */
   async originOf (state: SkillState): Promise<Pick<Verdict, 'report' | 'findings'>> {
     const { revision, skill_name: name } = await state.manifest()
-    const known = this.#verified.map((root) => root.verdictOn(name, revision)).find((verdict) => verdict !== undefined)
-    return known ?? await this.#options.policy.check(state, false)
+    const verdicts = this.#origins.map(({ listing }) => listing.verdictOn(name, revision))
+    const { policy } = this.#options
+    return verdicts.find((each) => each !== undefined) ?? policy.judge(name, await policy.check(state), false)
   }
 }
 
@@ -92,11 +114,11 @@ export async function openTrust (
     : await FollowedFile.open({ name: 'the trust file', setting: 'TRUST_FILE or --trust', path: trustFile, log },
       (path, text, readNamed) => parseTrust(path, text, sources.roots.map(({ name }) => name), readNamed))
   const present = () => ({ lock: lock?.value, trust: trust?.value })
-  const policy = new Policy(present(), (name) => sources.givenNameOf(name))
+  const policy = new TrustPolicy(present(), (name) => sources.givenNameOf(name))
   const files = [lock ?? [], trust ?? []].flat()
   for (const file of files) file.on('changed', () => { policy.replace(present()) })
   sources.guardBy(async (candidate) => {
-    if (trust !== undefined && policy.requires(candidate.source)) await approve(candidate, trust.value)
+    if (policy.requires(candidate.source)) await approve(candidate, policy)
   })
   return new Trust({ policy, files, state, log, polling, linkTargets })
 }
@@ -105,13 +127,13 @@ export async function openTrust (
  * Refuses a state of a source in which a skill is not signed as the trust file asks: the whole previous state stays.
  * @throws SourceError `verification_failed`
  */
-async function approve ({ revision, folders }: Candidate, trust: TrustFile): Promise<void> {
+async function approve ({ revision, folders }: Candidate, policy: TrustPolicy): Promise<void> {
   // Each lies in a folder of its own.
   const projectRoots = [...folders.values()].map(dirname)
   const skills = createSkillManager({ projectRoots, watcher: false, keep: { keepMs: 0 } })
   try {
     await skills.start()
-    const verdicts = await verifySkills(skills, [...folders.keys()], new Policy({ trust }))
+    const verdicts = await verifySkills(skills, [...folders.keys()], policy, { trust: policy.files.trust })
     for (const [name, { isServed, findings: [reason] }] of verdicts) {
       if (isServed) continue
       const sentence = `${revision} is refused: the skill ${JSON.stringify(name)}: ${reason?.message ?? ''}`

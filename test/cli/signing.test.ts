@@ -119,7 +119,7 @@ t.test('K95: a service reports or requires, denies at once, and keeps the last g
   fs.writeFileSync(file, `${signers}roots: { skills: require }\n`)
   await until(async () => await entry('two') === 404)
   t.match(await entry('one'), { trust: { status: 'valid' } })
-  t.match(await (await fetch(`${service.url}/readyz`)).json(), { quarantined: 1 })
+  t.match(await (await fetch(`${service.url}/readyz`)).json(), { quarantined: { count: 1, first: [{ name: 'two', root: 'skills', code: 'unsigned' }] } })
   fs.writeFileSync(file, 'signers: maybe\n')
   await service.printed('the trust file cannot be used; the last good one stays in force')
   t.equal(await entry('two'), 404, 'what is broken widens nothing')

@@ -8,7 +8,7 @@ import { type AppOptions, buildApp } from '../../src/app.ts'
 import { createSkillManager, type SkillManager, type SkillManagerOptions } from '../../src/core/skill-manager.ts'
 import type { Observer } from '../../src/http/observer.ts'
 import { StateFolder } from '../../src/sources/publish/state-folder.ts'
-import type { RootPolicy } from '../../src/trust/policy.ts'
+import type { TrustPolicy } from '../../src/trust/trust-policy.ts'
 import { Trust } from '../../src/trust/trust.ts'
 import { readPackageVersion } from '../../src/config/package-files.ts'
 import { createToolRegistry } from '../../src/tools/registry.ts'
@@ -38,7 +38,7 @@ export interface ServiceOptions extends Pick<SkillManagerOptions, 'disk' | 'keep
   /** Plugins, with the skills that they may need. */
   readonly plug?: (skills: SkillManager) => readonly FastifyPluginAsync[]
   /** Guards the roots, with copies in `state` of the test's folder. */
-  readonly policy?: RootPolicy
+  readonly policy?: TrustPolicy
   /** The access file, below the test's folder. */
   readonly access?: string
   readonly port?: number

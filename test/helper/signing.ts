@@ -9,9 +9,9 @@ import type { RootOptions } from '../../src/core/roots/root.ts'
 import type { CoreLog } from '../../src/core/shared/log.ts'
 import type { SkillManager, SkillManagerOptions } from '../../src/core/skill-manager.ts'
 import { StateFolder } from '../../src/sources/publish/state-folder.ts'
-import { Policy } from '../../src/trust/policy.ts'
+import { TrustPolicy } from '../../src/trust/trust-policy.ts'
 import { parseSigningKey, signSkills } from '../../src/trust/sign.ts'
-import type { Signer } from '../../src/trust/signers.ts'
+import { createSigner, type Signer } from '../../src/trust/signers.ts'
 import type { TrustFile } from '../../src/trust/trust-file.ts'
 import { Trust } from '../../src/trust/trust.ts'
 import { verifySkills } from '../../src/trust/verify.ts'
@@ -42,7 +42,7 @@ export async function sign (folder: string, { privatePem }: Pick<KeyPair, 'priva
 }
 
 /** What a policy says of the skills of a folder, or of the one that the folder is. */
-export async function verify (folder: string, policy: Policy) {
+export async function verify (folder: string, policy: TrustPolicy) {
   const verdicts = await open(folder, ({ skills, names }) => verifySkills(skills, names, policy))
   return [...verdicts.values()].map((verdict) =>
     ({ ...verdict, problem: verdict.findings.map(({ message }) => message).join('; ') }))
@@ -58,9 +58,12 @@ async function open<T> (folder: string, use: (opened: OpenedSkills) => Promise<T
 /** A trust file in memory that a test replaces. */
 export function trustOf (signers: readonly Partial<Signer>[], rest: Partial<Omit<TrustFile, 'signers'>> = {}) {
   const make = (signers: readonly Partial<Signer>[], rest: Partial<Omit<TrustFile, 'signers'>>): TrustFile => ({
-    signers: signers.map((signer) => ({ name: 'acme', acceptsExpired: false, ...signer })), roots: new Map(), deny: new Set(), ...rest
+    signers: signers.map((signer) => createSigner({ name: 'acme', acceptsExpired: false, ...signer })),
+    roots: new Map(),
+    deny: new Set(),
+    ...rest
   })
-  const policy = new Policy({ trust: make(signers, rest) })
+  const policy = new TrustPolicy({ trust: make(signers, rest) })
   return {
     policy,
     replace (signers: readonly Partial<Signer>[], rest: Partial<Omit<TrustFile, 'signers'>>) {
@@ -141,7 +144,7 @@ export type Authority = ReturnType<typeof makeAuthority>
 
 /** Skills of folders that a policy guards. */
 export async function startGuarded (
-  t: Test, bases: string | readonly (string | RootOptions)[], policy: Policy, options: Partial<SkillManagerOptions> = {},
+  t: Test, bases: string | readonly (string | RootOptions)[], policy: TrustPolicy, options: Partial<SkillManagerOptions> = {},
   stateName = 'state'
 ): Promise<{ readonly skills: SkillManager, readonly trust: Trust, readonly log: readonly string[] }> {
   const log: string[] = []

@@ -5,7 +5,7 @@ import { openRoots } from '../../src/config/roots.ts'
 import { createChangeFeed } from '../../src/core/events/change-feed.ts'
 import { SILENT } from '../../src/core/shared/log.ts'
 import { StateFolder } from '../../src/sources/publish/state-folder.ts'
-import { Policy } from '../../src/trust/policy.ts'
+import { TrustPolicy } from '../../src/trust/trust-policy.ts'
 import { openTrust } from '../../src/trust/trust.ts'
 import { buildService } from '../helper/build.ts'
 import { openEvents } from '../helper/event-stream.ts'
@@ -31,7 +31,7 @@ function openFolders (settings: Folders, others: { readonly configFile?: string,
 
 /** A lock that a test changes. */
 function lockOf (pins: Pins = {}) {
-  const policy = new Policy({ lock: toLock(pins) })
+  const policy = new TrustPolicy({ lock: toLock(pins) })
   return { policy, pin: (pins: Pins) => { policy.replace({ lock: toLock(pins) }) } }
 }
 
@@ -60,8 +60,14 @@ t.test('K95: with a lock, only the named revisions are served, from copies of th
     t.equal(await manager.find(name), undefined)
   }
   t.strictSame(await manager.search('what good'), ['good'])
-  t.equal(trust.refusedIn([basename(base)]), 2)
-  t.equal(log.filter((line) => line.startsWith('a skill is quarantined')).length, 2)
+  t.match(trust.quarantinedIn([basename(base)]), {
+    count: 2,
+    first: [
+      { name: 'changed', code: 'pin_mismatch', message: /^the skill has the revision sha256:/ },
+      { name: 'other', root: basename(base), code: 'not_pinned', message: 'the lock does not name the skill' }
+    ]
+  })
+  t.equal(log.filter((line) => / is quarantined: /.test(line)).length, 2)
 })
 
 t.test('K95: a change of any file takes a skill away, its return brings it back, and events say no more', async (t) => {
@@ -109,6 +115,9 @@ t.test('K95: a new lock is in force, for kept revisions too', async (t) => {
   const second = await revisionOf(t, base, 'demo')
   await until(async () => (await manager.list()).length === 0)
   const before = () => textOf(() => manager.at(demo).read('demo', (skill) => skill.mainFile('SKILL.md')))
+  t.match(await before(), /^skill_not_found/, 'nothing of a skill that is quarantined')
+  pin({ demo: [demo, second] })
+  await until(async () => (await manager.list()).join() === 'demo')
   t.match(await before(), /Instructions of demo/, 'a caller finishes with what was handed out')
   pin({ demo: [second], more: [more] })
   await until(async () => (await manager.list()).join() === 'demo,more')
@@ -161,7 +170,7 @@ t.test('K95: a skill that cannot be copied is refused, and keeps no other from b
   const state = Array(16).fill('s'.repeat(200)).join('/')
   const { skills: manager, log } = await startGuarded(t, base, policy, {}, state)
   t.strictSame(await manager.list(), ['other'])
-  t.match(log.join('\n'), /quarantined.*"skill":"long".*trust_unchecked.*ENAMETOOLONG/)
+  t.match(log.join('\n'), /skill 'long' is quarantined: .*ENAMETOOLONG.*trust_unchecked/)
 })
 
 t.test('K4, K95: what a guarded folder leaves out is counted, and a link out of a skill is a finding', async (t) => {
@@ -185,7 +194,7 @@ t.test('K3, K95: a guarded folder that is missing has the error of other folders
   await until(async () => (await manager.list().catch(() => [])).length === 1)
 })
 
-t.test('K59: an artifact stays readable while its skill is quarantined, and not when the lock drops it', async (t) => {
+t.test('K59: an artifact stays readable while the lock names its revision', async (t) => {
   const twin = await buildService(t, { files: { demo: skill('demo', { 'a.txt': 'one' }) } })
   const { revision } = (await twin.fetch('/skills/demo/files')).json() as { revision: string }
   const { policy, pin } = lockOf({ demo: [revision] })
@@ -197,9 +206,13 @@ t.test('K59: an artifact stays readable while its skill is quarantined, and not 
   passTick(root)
   fs.appendFileSync(join(root, 'demo/SKILL.md'), 'second\n')
   await until(async () => (await fetch('/skills/demo')).status === 404)
+  t.equal((await fetch(artifact)).status, 404, 'its skill is quarantined')
+  const second = await revisionOf(t, root, 'demo')
+  pin({ demo: [revision, second] })
+  await until(async () => (await fetch('/skills/demo')).status === 200)
   t.equal((await fetch(artifact)).status, 200)
-  pin({})
-  await until(async () => (await fetch(artifact)).status === 404)
+  pin({ demo: [second] })
+  t.equal((await fetch(artifact)).status, 404)
 })
 
 t.test('K95: without a place for the copies, the start names the setting', async (t) => {

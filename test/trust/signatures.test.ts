@@ -191,7 +191,7 @@ t.test('K95: results of scanners count for their revision, and refuse by severit
     [await validate(revision, [scanOf('high'), scanOf('info')]), { problem: /\(high\): downloads; .*\(info\)/, scans: high }],
     [await validate(revision, [scanOf('high')], { max_severity: 'medium' }), { isServed: false, problem: /\(high\): downloads$/ }],
     [await validate(revision, [scanOf('medium')], { max_severity: 'medium' }), { isServed: true }],
-    [await validate(undefined, [], { required: true }), { isServed: false, problem: 'no scan of this revision is there' }],
+    [await validate(undefined, [], { required: true }), { isServed: false, problem: 'there is no scan of this revision' }],
     // A scan without results is a scan, and no praise.
     [await validate(revision, [empty], { required: true }), { isServed: true, problem: '', scans: [{ severity: null }] }],
     [await validate(revision, [scanOf('low')], { required: true, max_age_days: 30 }, 31), { isServed: false, scans: [] }]

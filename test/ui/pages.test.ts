@@ -1,11 +1,11 @@
-import { EventEmitter } from 'node:events'
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { MAX_MAIN_FILE_BYTES } from '../../src/core/shared/limits.ts'
 import type { TrustReport } from '../../src/schemas/trust.ts'
 import type { SourceStatus } from '../../src/schemas/health.ts'
-import type { RootPolicy } from '../../src/trust/policy.ts'
+import { TrustPolicy } from '../../src/trust/trust-policy.ts'
+import type { CheckedSkill } from '../../src/trust/verdict.ts'
 import { finding } from '../../src/trust/findings.ts'
 import { buildService } from '../helper/build.ts'
 import { buildGuarded, newSecret } from '../helper/guarded.ts'
@@ -393,21 +393,17 @@ t.test('K74: the page of a skill says who signed it, and what does not hold', as
     foreign: { signed: true, status: 'untrusted' },
     refused: { status: 'invalid' }
   }
-  const events = new EventEmitter()
-  const policy: RootPolicy = {
-    on: events.on.bind(events) as RootPolicy['on'],
-    requires: () => true,
-    guards: () => true,
-    allows: () => true,
-    async check (state) {
-      const { skill_name: name, revision, files } = await state.manifest()
+  class Reports extends TrustPolicy {
+    override guards = () => true
+    override judge (name: string, { revision }: CheckedSkill) {
       const report = { signed: false, status: null, signer: null, pinned: null, checked_revision: revision }
       const findings = name === 'stale'
         ? [finding('signature_stale', "files differ from what was signed: 'run.sh'", 'Sign the skill again')]
-        : []
-      return { isServed: name !== 'refused', report: { ...report, ...reports[name] }, findings, files, revision }
+        : name === 'refused' ? [finding('trust_denied', 'the trust file denies it', 'Replace the skill')] : []
+      return { isServed: name !== 'refused', report: { ...report, ...reports[name] }, findings, revision, until: Infinity }
     }
   }
+  const policy = new Reports({})
   const { url } = await buildService(t, { files: skills(...Object.keys(reports)), options: { policy } })
   for (const [name, text] of [
     ['signed', /<dt>Origin<[^]*"verdict good">signed<\/span> by <bdi>Ada &lt;b&gt;<\/bdi><\/li>\s*<li>this revision is locked</],
@@ -417,8 +413,10 @@ t.test('K74: the page of a skill says who signed it, and what does not hold', as
     ['foreign', /signed by somebody unknown</],
     ['refused', /<h1>Skill not found/]
   ] as const) t.match(await open(`${url}/ui/skills/${name}`), { status: name === 'refused' ? 404 : 200, text })
-  for (const path of ['', '/ui/skills/refuse', '/ui/status']) t.notMatch((await open(url + path)).text, /refused/, path)
-  t.match((await open(`${url}/ui/status`)).text, /,\s1 folder kept back by the lock or the trust file\./)
+  for (const path of ['', '/ui/skills/refuse']) t.notMatch((await open(url + path)).text, /refused/, path)
+  const { text } = await open(`${url}/ui/status`)
+  t.match(text, /,\s<a href="#quarantined">1 skill quarantined<\/a>\./)
+  t.match(text, /<bdi>refused<\/bdi><\/td><td><bdi>skills<\/bdi><\/td><td>the trust file denies it <code>trust_denied</)
 })
 
 t.test('K76: snippets, the prompt and llms.txt have the address of PUBLIC_URL where it is set', async (t) => {

@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import { readTextFile } from '../../config/files/yaml-file.ts'
 import { parseLock } from '../../trust/lock-file.ts'
 import type { TrustReport } from '../../schemas/trust.ts'
-import { Policy } from '../../trust/policy.ts'
+import { TrustPolicy } from '../../trust/trust-policy.ts'
 import { parseTrust } from '../../trust/trust-file.ts'
 import { verifySkills } from '../../trust/verify.ts'
 import { inColumns } from '../columns.ts'
@@ -25,7 +25,7 @@ export const run: RunCommand<Options> = async ({ positionals, options }, context
   const lock = await read('--locked', options.locked, parseLock)
   const trust = await read('--trust', options.trust, parseTrust)
   if (lock === undefined && trust === undefined) throw new ConfigError('verify needs --trust FILE or --locked FILE')
-  const policy = new Policy({ lock, trust })
+  const policy = new TrustPolicy({ lock, trust })
   const skills: Array<{ name: string, ok: boolean, problem: string } & Partial<TrustReport>> = []
   await withSkills({ positionals, options }, context, async (opened) => {
     for (const place of opened) {

@@ -143,7 +143,10 @@ export class Root implements RootFolder {
   async #isCurrent (name: string | undefined): Promise<boolean> {
     const { listing, disk } = this
     if (listing === undefined || this.failure !== undefined) return false
-    if (this.listed !== undefined || listing.listed !== undefined) return listing.listed === this.listed?.folders
+    if (this.listed !== undefined || listing.listed !== undefined) {
+      // A root that begins to have a listing is another one, although nothing may be listed yet.
+      return listing.listed !== undefined && listing.listed === this.listed?.folders
+    }
     if (!listing.isSettled || !isSameState(await stampAt(disk, this.path), listing.stamp)) return false
     const { realPath, ignoreFile, links } = listing
     if (ignoreFile !== undefined) {

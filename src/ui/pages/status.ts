@@ -2,7 +2,7 @@ import { counted, grouped } from '../../core/shared/text.ts'
 import type { SkillStatus } from '../../core/view.ts'
 import { HttpProblem } from '../../http/problem.ts'
 import { readinessOf, type Readiness } from '../../http/readiness.ts'
-import type { SourceStatus } from '../../schemas/health.ts'
+import type { Quarantined, SourceStatus } from '../../schemas/health.ts'
 import type { Addresses } from '../addresses.ts'
 import { type Content, html, type Html, visible } from '../markup/html.ts'
 import type { PageMaker } from '../pages.ts'
@@ -47,7 +47,7 @@ export const page: PageMaker = async ({ request, skills, readiness, addresses })
 }
 
 function statusPage (content: StatusContent, addresses: Addresses): Page {
-  const { status: { roots }, readiness: { isReady, reasons, sources } } = content
+  const { status: { roots }, readiness: { isReady, reasons, sources, quarantined } } = content
   const quality = !isReady ? 'error' : reasons.length > 0 ? 'warning' : 'good'
   return {
     title: 'Status – Skills',
@@ -66,19 +66,30 @@ ${table(['Name', 'Kind', 'State'], ['Skills', 'Left out'], roots.map(({ name, ty
 ]))}</section>
 ${sources !== undefined && sources.length > 0 && html`<section aria-labelledby="sources"><h2 id="sources">Sources</h2>
 ${table(['Name', 'Kind', 'State', 'Revision', 'Checked'], ['Skills'], sources.map(sourceRow))}</section>`}
+${quarantined !== undefined && quarantined.count > 0 && quarantine(quarantined)}
 ${index(content.status, addresses)}`
   }
 }
 
 /** Counts, and where to look. */
-function summary ({ status, readiness: { quarantined = 0 }, valid }: StatusContent, addresses: Addresses): Content {
+function summary ({ status, readiness: { quarantined }, valid }: StatusContent, addresses: Addresses): Content {
   const { skills, roots } = status
   const errors = status.ready ? Math.max(skills - valid, 0) : 0
   const skipped = roots.reduce((sum, root) => sum + root.skipped, 0)
+  const refused = quarantined?.count ?? 0
   return html`${counted(skills, 'skill')}${errors > 0 && html`,
 <a href="${listAddress(addresses, { choice: 'errors' })}">${grouped(errors)} with errors</a>`}${skipped > 0 && html`,
-${counted(skipped, 'entry', 'entries')} left out: the log names each and says why`}${quarantined > 0 && html`,
-${counted(quarantined, 'folder')} kept back by the lock or the trust file`}.`
+${counted(skipped, 'entry', 'entries')} left out: the log names each and says why`}${refused > 0 && html`,
+<a href="#quarantined">${counted(refused, 'skill')} quarantined</a>`}.`
+}
+
+function quarantine ({ count, first }: Quarantined): Html {
+  return html`<section aria-labelledby="quarantined"><h2 id="quarantined">Quarantined</h2>
+<p>These skills are not served: the lock or the trust file refuses them.${count > first.length && html`
+The first ${grouped(first.length)} of ${grouped(count)}; the log has all.`}</p>
+${table(['Skill', 'Folder', 'Reason'], [], first.map(({ name, root, code, message }) => [
+  html`<bdi>${visible(name)}</bdi>`, html`<bdi>${visible(root)}</bdi>`, html`${visible(message)} <code>${code}</code>`
+]))}</section>`
 }
 
 function index ({ watcher, failures }: SkillStatus, addresses: Addresses): Html {

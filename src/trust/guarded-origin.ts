@@ -1,0 +1,180 @@
+import { basename } from 'node:path'
+import type { FindingCode } from '../core/format/findings.ts'
+import type { SkillState } from '../core/revisions/state.ts'
+import type { RootOptions } from '../core/roots/root.ts'
+import { describeSkipped } from '../core/roots/skipped.ts'
+import { SkillError } from '../core/shared/errors.ts'
+import type { CoreLog } from '../core/shared/log.ts'
+import { createSkillManager, type SkillManager } from '../core/skill-manager.ts'
+import { publishedSkill } from '../sources/publish/plan.ts'
+import { Publisher } from '../sources/publish/publisher.ts'
+import type { StateFolder } from '../sources/publish/state-folder.ts'
+import { type Origin, type SourceRoot, SourceSync } from '../sources/source-sync.ts'
+import { type Copy, GuardedListing, type GuardedSkill } from './guarded-listing.ts'
+import type { TrustPolicy } from './trust-policy.ts'
+
+/** Pause between two checks, in milliseconds: no event reports that a certificate expires or a copy is gone. */
+const TICK_MS = 20_000
+
+/** Findings about files that no copy has. */
+const LEFT_OUT: ReadonlySet<string> = new Set<FindingCode>([
+  'link_outside', 'link_to_folder', 'file_special', 'file_unreadable', 'file_path_too_long', 'file_name_not_utf8'
+])
+
+export interface GuardedOriginOptions {
+  readonly policy: TrustPolicy
+  readonly state: StateFolder
+  readonly log: CoreLog
+  readonly polling?: boolean | undefined
+  readonly linkTargets?: readonly string[] | undefined
+}
+
+/**
+ * Follows the skills of a root, and copies those that the policy accepts into the state folder. A copy is made of the
+ * bytes that were checked, and never changes.
+ */
+export class GuardedOrigin implements Origin {
+  readonly report = { kind: 'folder' } as const
+  readonly intervalMs = TICK_MS
+  readonly maxRetryMs = TICK_MS
+  readonly spacingMs = 0
+  /** What the catalog gets instead of the original root. */
+  readonly root: SourceRoot
+  readonly listing: GuardedListing
+  readonly sync: SourceSync
+  readonly #original: RootOptions
+  readonly #options: GuardedOriginOptions
+  readonly #publisher: Publisher
+  #skills: Promise<SkillManager> | undefined
+  /** Names of the skills that may have changed. */
+  #due: Set<string> | 'all' = 'all'
+
+  constructor (original: RootOptions, options: GuardedOriginOptions) {
+    const { policy, state, log } = options
+    const { path, name = basename(path), listed } = original
+    this.#original = original
+    this.#options = options
+    this.#publisher = new Publisher(state.folderOf('verified', name, [path, name]))
+    this.listing = new GuardedListing({ name, policy, copies: this.#publisher, original: listed })
+    this.root = { ...original, name, listed: this.listing }
+    this.sync = new SourceSync(this, log)
+  }
+
+  /**
+   * Checks all skills, and returns when those that are accepted can be served.
+   * @throws AddressError or ConfigError that names the setting, where the state folder cannot be used
+   */
+  async open (): Promise<void> {
+    if (this.listing.isGuarded) await this.#open()
+    await this.sync.checkNow()
+  }
+
+  /** Follows a change of the policy: verdicts are other ones at once, copies are made or removed soon. */
+  async policyChanged (): Promise<void> {
+    this.#due = 'all'
+    this.listing.emit('changed')
+    await this.sync.checkNow()
+  }
+
+  /** Checks the skills that may have changed, and publishes copies of those that are accepted. */
+  async check (signal: AbortSignal): Promise<void> {
+    if (!this.listing.isGuarded) return await this.close()
+    const skills = await this.#open()
+    // Changes before the first index are not reported.
+    await skills.indexed()
+    if (!await this.#publisher.restore()) this.#due = 'all'
+    const due = this.#due
+    this.#due = new Set()
+    const present = skills.indexedNames()
+    const known = new Map<string, GuardedSkill>()
+    try {
+      for (const name of present) {
+        const before = this.listing.skills?.get(name)
+        const isDue = due === 'all' || due.has(name) || this.listing.isIncomplete(name)
+        const skill = isDue ? await this.#examine(skills, name, signal) : before
+        if (skill !== undefined) known.set(name, skill)
+      }
+      const copies = [...known.values()].flatMap((skill) => 'copy' in skill && skill.copy ? skill.copy.published : [])
+      const isSame = this.#publisher.folders?.size === copies.length && this.#publisher.changedAmong(copies).size === 0
+      if (!isSame) await this.#publisher.list(copies)
+    } finally {
+      // A skill that was refused is not served, even where the others could not be published.
+      this.listing.take(known)
+    }
+  }
+
+  /** Ends the work on copies. */
+  async close (): Promise<void> {
+    const skills = this.#skills
+    this.#skills = undefined
+    await (await skills)?.close()
+    this.listing.take(undefined)
+  }
+
+  async #open (): Promise<SkillManager> {
+    return await (this.#skills ??= this.#follow().catch((error: unknown) => {
+      this.#skills = undefined
+      throw error
+    }))
+  }
+
+  /** Opens the folder for the copies, and follows the skills of the original root. */
+  async #follow (): Promise<SkillManager> {
+    const { state, log, polling = false, linkTargets } = this.#options
+    await state.lock()
+    await this.#publisher.open()
+    const skills = createSkillManager({
+      projectRoots: [this.#original],
+      polling,
+      linkTargets,
+      keep: { keepMs: 0 },
+      onSkipped: (entries) => {
+        this.listing.skipped = entries.length
+        for (const sentence of entries.flatMap(describeSkipped)) log.warn({ root: this.root.path }, sentence)
+      }
+    })
+    this.#due = 'all'
+    skills.subscribe((names) => { this.#checkSoon(names) })
+    await skills.start()
+    return skills
+  }
+
+  #checkSoon (names: readonly string[]): void {
+    if (this.#due !== 'all') for (const name of names) this.#due.add(name)
+    this.sync.checkSoon()
+  }
+
+  /** Checks a skill, and copies it if it is accepted. Undefined for one that is gone. */
+  async #examine (skills: SkillManager, name: string, signal: AbortSignal): Promise<GuardedSkill | undefined> {
+    const { policy } = this.#options
+    try {
+      return await skills.read(name, async (state) => {
+        const checked = await policy.check(state)
+        const { isServed, revision } = policy.judge(name, checked, this.listing.isRequired)
+        if (!isServed) return { checked }
+        const exempt = revision === checked.revision ? [] : checked.signature?.exempt ?? []
+        return { checked, copy: await this.#copy(state, { revision, exempt, signal }) }
+      })
+    } catch (error) {
+      signal.throwIfAborted()
+      const { code } = error instanceof SkillError ? error : {}
+      if (code === 'skill_not_found') return undefined
+      if (code === 'skill_changing') this.#checkSoon([name])
+      return { error }
+    }
+  }
+
+  async #copy (state: SkillState, { revision, exempt, signal }: {
+    readonly revision: string, readonly exempt: readonly string[], readonly signal: AbortSignal
+  }): Promise<Copy> {
+    const { manifest: { skill_name: name, files }, findings } = await state.snapshot()
+    const served = files.filter(({ path }) => !exempt.includes(path))
+    const published = publishedSkill(name, served.map(({ path, digest, size_bytes: size }) =>
+      ({ path, entry: { path, kind: 'file', id: digest, size } })))
+    await this.#publisher.add([published], async (files, use) => {
+      // A state gives no bytes but those that were checked.
+      for (const file of files) await use(file, (await state.file(file.entry.path, Infinity)).bytes)
+    }, signal)
+    return { published, revision, findings: findings.filter(({ code }) => LEFT_OUT.has(code)) }
+  }
+}

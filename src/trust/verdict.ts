@@ -1,0 +1,155 @@
+import { reasonOf } from '../config/files/files.ts'
+import { quoteList } from '../core/format/findings.ts'
+import type { Finding } from '../core/shared/skill.ts'
+import type { TrustReport } from '../schemas/trust.ts'
+import { SIGNATURE_FILE } from './bundle.ts'
+import type { SignatureResult } from './check-signature.ts'
+import { finding, type TrustFindingCode } from './findings.ts'
+import type { Lock } from './lock-file.ts'
+import { checkScans } from './scans.ts'
+import type { TrustFile } from './trust-file.ts'
+
+/** What was found out about the bytes of a skill, whatever the time and the rules are. */
+export interface CheckedSkill {
+  /** Of all files. */
+  readonly revision: string
+  /** Of the files that the signature covers. */
+  readonly coveredRevision: string
+  /** Undefined without a trust file. */
+  readonly signature: SignatureResult | undefined
+}
+
+/** What decides on the skills of a root. */
+interface Rules {
+  readonly lock?: Lock | undefined
+  readonly trust?: TrustFile | undefined
+  /** Whether its skills must be signed. */
+  readonly isRequired: boolean
+}
+
+/** Whether a skill may be served, and what is to be said of it. */
+export interface Verdict {
+  /** False: no byte of this revision is served. */
+  readonly isServed: boolean
+  readonly report: TrustReport
+  /** The first one of a refused revision is the reason. */
+  readonly findings: readonly Finding[]
+  /** The revision that may be served: where signatures are required, that of the files that they cover. */
+  readonly revision: string
+  /** The time at which the same rules may give another verdict, in milliseconds since 1970. */
+  readonly until: number
+}
+
+/** How long before its expiry a certificate is reported, in milliseconds. */
+const WARNING_MS = 30 * 86_400_000
+
+/** Decides whether a revision of a skill may be served at a time. Everything that serves skills asks it. */
+export function judge (
+  name: string, { revision, coveredRevision, signature }: CheckedSkill, rules: Rules, now: number
+): Verdict {
+  const { lock, trust, isRequired } = rules
+  // Operators name the whole skill, or what is served of it.
+  const revisions = [revision, coveredRevision]
+  const origin = trust && judgeOrigin(trust, isRequired, revisions, signature && atTime(signature, now), now)
+  const pin = lock && judgePin(lock, name, revisions)
+  const reasons = [...origin?.reasons ?? [], ...pin ?? []]
+  const report = { signed: false, signer: null, status: null, ...origin?.report, checked_revision: revision }
+  const { validFrom = Infinity, validTo = Infinity } = signature?.identity ?? {}
+  const changes = [validFrom, validTo - WARNING_MS, validTo + 1, ...origin?.changes ?? []]
+  return {
+    isServed: reasons.length === 0,
+    report: { ...report, pinned: pin === undefined ? null : pin.length === 0 },
+    findings: [...reasons, ...origin?.notes ?? []],
+    revision: isRequired ? coveredRevision : revision,
+    until: Math.min(...changes.filter((time) => time > now), Infinity)
+  }
+}
+
+/** The verdict on a skill that could not be checked. */
+export function unchecked (error: unknown): Verdict {
+  const fix = 'Make all files of the skill readable, and remove what agents do not need'
+  const findings = [finding('trust_unchecked', `the skill could not be checked: ${reasonOf(error)}`, fix)]
+  const report = { signed: false, signer: null, status: null, checked_revision: '', pinned: null }
+  return { isServed: false, report, findings, revision: '', until: Infinity }
+}
+
+/** The result of a check by the validity of the certificate at a time. */
+function atTime (result: SignatureResult, now: number): SignatureResult {
+  const { status, identity } = result
+  if (status !== 'valid' || identity === undefined) return result
+  const { signer, validFrom, validTo } = identity
+  const what = `the certificate of ${signer.name}, which signed the skill,`
+  const expired = (problem: string) => ({ ...result, status: 'expired' as const, problem: `${what} ${problem}` })
+  if (now > validTo) return expired(`expired on ${dayOf(validTo)}`)
+  if (now < validFrom) return expired(`is not valid before ${dayOf(validFrom)}`)
+  return now < validTo - WARNING_MS ? result : { ...result, problem: `${what} expires on ${dayOf(validTo)}` }
+}
+
+/** What the trust file says of a skill: why it is refused, what else there is to say, and when that changes. */
+function judgeOrigin (
+  trust: TrustFile, isRequired: boolean, revisions: readonly string[], result: SignatureResult | undefined, now: number
+) {
+  if (result === undefined || !isStillKnown(result, trust)) return { ...NOT_CHECKED, notes: [], changes: [] }
+  const { status, identity, problem, exempt } = result
+  const signer = identity?.signer.name
+  const report = { signed: status !== 'unsigned', signer: signer ?? null }
+  const denied = [...revisions, signer].find((each) => each !== undefined && trust.deny.has(each))
+  if (denied !== undefined) {
+    const sentence = `the trust file denies ${denied === signer ? `the signer ${denied}` : 'this revision'}`
+    const reasons = [finding('trust_denied', sentence, 'Replace the skill')]
+    return { report: { ...report, status: 'denied' as const }, reasons, notes: [], changes: [] }
+  }
+  const scan = trust.scans && checkScans(trust.scans, revisions[0] ?? '', now)
+  const isValid = status === 'valid' || (status === 'expired' && identity?.signer.acceptsExpired === true)
+  const [code, fix] = REMEDIES[status]
+  const problems = status === 'valid' && problem === '' ? [] : [finding(code, problem, fix)]
+  const exemption = `the signature does not cover ${quoteList(exempt)}${isRequired ? ', so it is not served' : ''}`
+  const uncovered = finding('signature_exempt', exemption, 'Have the skill signed with these files, or remove them')
+  const reasons = [...isValid ? [] : problems, ...scan?.reasons ?? []]
+  const notes = [...isValid ? problems : [], ...exempt.length > 0 ? [uncovered] : [], ...scan?.notes ?? []]
+  return {
+    report: { ...report, status, ...scan && { scans: scan.reports } },
+    ...isRequired ? { reasons, notes } : { reasons: [], notes: [...reasons, ...notes] },
+    changes: scan?.changes ?? []
+  }
+}
+
+/** Whether a check by other signers than those of the trust file would have the same result by those. */
+function isStillKnown ({ status, signers, identity }: SignatureResult, trust: TrustFile): boolean {
+  if (signers === trust.signers || status === 'unsigned') return true
+  return trust.signers.some(({ id }) => id === identity?.signer.id)
+}
+
+/** Why the lock refuses a skill. */
+function judgePin (lock: Lock, name: string, revisions: readonly string[]): readonly Finding[] {
+  const pinned = lock.get(name)
+  const fix = 'write the lock anew with `skillserve lock`'
+  if (pinned === undefined) {
+    return [finding('not_pinned', 'the lock does not name the skill', `Review the skill and ${fix}`)]
+  }
+  if (revisions.some((revision) => pinned.has(revision))) return []
+  const sentence = `the skill has the revision ${revisions[0] ?? ''}, the lock has ${[...pinned].join(', ')}`
+  return [finding('pin_mismatch', sentence, `Review the change and ${fix}, or restore the files`)]
+}
+
+/** What is said until a skill is checked by the signers of a new trust file: it may be refused in any root. */
+const NOT_CHECKED = {
+  report: {},
+  reasons: [finding('trust_unchecked', 'the skill is being checked by the new trust file', 'Wait a moment')]
+}
+
+const REMEDIES: Readonly<Record<SignatureResult['status'], readonly [TrustFindingCode, fix: string]>> = {
+  valid: ['signature_expires_soon', 'Have the skill signed with a new certificate before that day'],
+  unsigned: ['unsigned', `Have the skill signed, which gives it the file ${SIGNATURE_FILE}`],
+  stale: ['signature_stale', 'Restore the files that were signed, or have the skill signed again'],
+  untrusted: ['signature_untrusted', 'Add the signer to the trust file, or get the skill from a signer who is in it'],
+  expired: [
+    'signature_expired',
+    'Have the skill signed with a new certificate, or accept expired ones of this signer in the trust file'
+  ],
+  invalid: ['signature_invalid', 'Have the skill signed again']
+}
+
+function dayOf (time: number): string {
+  return new Date(time).toISOString().slice(0, 10)
+}

@@ -1,0 +1,269 @@
+import fs from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { createSigner } from '../../src/trust/signers.ts'
+import { type PolicyFiles, TrustPolicy } from '../../src/trust/trust-policy.ts'
+import type { TrustFile } from '../../src/trust/trust-file.ts'
+import { buildService } from '../helper/build.ts'
+import { modernRequest } from '../helper/mcp.ts'
+import { makeKeyPair, sign, startGuarded } from '../helper/signing.ts'
+import { createManager, passTick, skill, until } from '../helper/skills.ts'
+
+/** In every file and in the description of the skill. */
+const CANARY = 'CANARY'
+const YEAR_MS = 365 * 86_400_000
+const OTHER = `sha256:${'0'.repeat(64)}`
+
+const [acme, other] = [makeKeyPair(), makeKeyPair()]
+const signerOf = ({ publicKey: key }: typeof acme, name = 'acme') => createSigner({ name, key, acceptsExpired: false })
+
+function trustWith (changes: Partial<TrustFile> = {}): TrustFile {
+  return { signers: [signerOf(acme)], roots: new Map([['skills', 'require']]), deny: new Set(), ...changes }
+}
+
+const scanOf = (severity: 'low' | 'critical') =>
+  ({ tool: 'scanner', scanned_at: new Date().toISOString(), results: [{ severity, message: 'downloads' }] })
+
+const lockOf = (...revisions: readonly string[]) => new Map([['demo', new Set(revisions)]])
+
+const REPORT = { trust: trustWith({ roots: new Map() }) }
+const REQUIRE = { trust: trustWith() }
+
+/** A skill that is served, and what quarantines it. */
+interface Case {
+  readonly name: string
+  readonly code: string
+  /** Before the service starts. Default: signs the skill by acme. */
+  readonly prepare?: (folder: string) => void | Promise<void>
+  readonly before: (revision: string) => PolicyFiles
+  readonly after: (revision: string) => PolicyFiles
+  /** After the service has been read. */
+  readonly change?: (t: Test, folder: string) => void
+}
+
+const byAcme = async (folder: string) => { await sign(folder, acme) }
+const edit = (folder: string): void => { fs.appendFileSync(join(folder, 'SKILL.md'), `more ${CANARY}\n`) }
+
+const CASES: readonly Case[] = [
+  {
+    name: 'files changed after the signing',
+    code: 'signature_stale',
+    prepare: async (folder) => { await byAcme(folder); edit(folder) },
+    before: () => REPORT,
+    after: () => REQUIRE
+  },
+  {
+    name: 'files change under require',
+    code: 'signature_stale',
+    before: () => REQUIRE,
+    after: () => REQUIRE,
+    change: (_, folder) => { edit(folder) }
+  },
+  {
+    name: 'nobody signed the skill', code: 'unsigned', prepare: () => {}, before: () => REPORT, after: () => REQUIRE
+  },
+  {
+    name: 'somebody else signed the skill',
+    code: 'signature_untrusted',
+    prepare: async (folder) => { await sign(folder, other) },
+    before: () => REPORT,
+    after: () => REQUIRE
+  },
+  {
+    name: 'the signer is taken out of the trust file',
+    code: 'signature_untrusted',
+    before: () => REQUIRE,
+    after: () => ({ trust: trustWith({ signers: [signerOf(other, 'other')] }) })
+  },
+  {
+    name: 'the signature is damaged',
+    code: 'signature_invalid',
+    prepare: (folder) => { fs.writeFileSync(join(folder, 'skill.oms.sig'), CANARY) },
+    before: () => REPORT,
+    after: () => REQUIRE
+  },
+  {
+    name: 'the revision is denied',
+    code: 'trust_denied',
+    before: () => REQUIRE,
+    after: (revision) => ({ trust: trustWith({ deny: new Set([revision]) }) })
+  },
+  {
+    name: 'the revision is denied where nothing is required',
+    code: 'trust_denied',
+    before: () => REPORT,
+    after: (revision) => ({ trust: trustWith({ roots: new Map(), deny: new Set([revision]) }) })
+  },
+  {
+    name: 'the signer is denied',
+    code: 'trust_denied',
+    before: () => REQUIRE,
+    after: () => ({ trust: trustWith({ deny: new Set(['acme']) }) })
+  },
+  {
+    name: 'the signer is denied where nothing is required',
+    code: 'trust_denied',
+    before: () => REPORT,
+    after: () => ({ trust: trustWith({ roots: new Map(), deny: new Set(['acme']) }) })
+  },
+  {
+    name: 'a scanner found something critical',
+    code: 'scan_result',
+    before: () => REQUIRE,
+    after: (revision) => ({
+      trust: trustWith({ scans: { max_severity: 'medium', byRevision: new Map([[revision, [scanOf('critical')]]]) } })
+    })
+  },
+  {
+    name: 'there is no scan',
+    code: 'scan_missing',
+    before: (revision) => ({
+      trust: trustWith({ scans: { required: true, byRevision: new Map([[revision, [scanOf('low')]]]) } })
+    }),
+    after: () => ({ trust: trustWith({ scans: { required: true, byRevision: new Map() } }) })
+  },
+  {
+    name: 'the scan becomes too old',
+    code: 'scan_missing',
+    before: (revision) => ({
+      trust: trustWith({
+        scans: { required: true, max_age_days: 30, byRevision: new Map([[revision, [scanOf('low')]]]) }
+      })
+    }),
+    after: (revision) => ({
+      trust: trustWith({
+        scans: { required: true, max_age_days: 30, byRevision: new Map([[revision, [scanOf('low')]]]) }
+      })
+    }),
+    change: (t) => { later(t, YEAR_MS) }
+  },
+  { name: 'the lock does not name the skill', code: 'not_pinned', before: lock, after: () => ({ lock: new Map() }) },
+  {
+    name: 'the lock names another revision',
+    code: 'pin_mismatch',
+    before: lock,
+    after: () => ({ lock: lockOf(OTHER) })
+  },
+  {
+    name: 'files change under a lock',
+    code: 'pin_mismatch',
+    before: lock,
+    after: lock,
+    change: (_, folder) => { edit(folder) }
+  }
+]
+
+function lock (revision: string): PolicyFiles {
+  return { lock: lockOf(revision) }
+}
+
+/** Sets the clock forward. */
+function later (t: Test, milliseconds: number): void {
+  const time = Date.now() + milliseconds
+  t.intercept(Date, 'now', { value: () => time })
+}
+
+/** All ways to read the skill: with a revision where the API takes one. */
+function readsOf (revision: string, artifact: string): ReadonlyArray<readonly [path: string, init: RequestInit]> {
+  const call = (name: string, args: object): RequestInit => ({
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ name, arguments: { skill_name: 'demo', ...args } })
+  })
+  const mcp = (method: string, params: Readonly<Record<string, unknown>>) =>
+    ['/mcp', modernRequest({ method, params })] as const
+  const reads: ReadonlyArray<readonly [path: string, init: RequestInit]> = [
+    ['/skills/demo', {}],
+    ['/skills/demo/files/run.sh', {}],
+    ['/skills/demo/files', {}],
+    ['/skills/demo/archive.zip', {}],
+    ['/catalog/demo', {}],
+    ['/agent/tool-call', call('get_skill', {})],
+    ['/agent/tool-call', call('read_file_in_skill', { file_path: 'run.sh' })]
+  ]
+  return [
+    ...reads,
+    ...reads.map(([path, init]) => [`${path}?revision=${revision}`, init] as const),
+    ...reads.map(([path, init]) =>
+      [path, { ...init, headers: { ...init.headers, 'if-match': `"${revision}"` } }] as const),
+    mcp('resources/read', { uri: 'skill://demo/run.sh' }),
+    mcp('tools/call', { name: 'get_skill', arguments: { skill_name: 'demo' } }),
+    [artifact, {}],
+    ['/.well-known/skills/demo/SKILL.md', {}],
+    ['/ui/skills/demo', {}],
+    ['/ui/skills/demo/files/run.sh', {}]
+  ]
+}
+
+const LISTS = ['/skills', '/catalog', '/agent/prompt', '/.well-known/agent-skills/index.json', '/llms.txt', '/']
+
+async function checkCase (t: Test, { prepare = byAcme, before, after, change, code }: Case): Promise<void> {
+  const prepared = fs.mkdtempSync(join(tmpdir(), 'quarantine-'))
+  t.teardown(() => { fs.rmSync(prepared, { recursive: true }) })
+  fs.mkdirSync(join(prepared, 'demo'))
+  const document = `---\nname: demo\ndescription: What ${CANARY} is for\n---\n${CANARY}\n`
+  fs.writeFileSync(join(prepared, 'demo/SKILL.md'), document)
+  fs.writeFileSync(join(prepared, 'demo/run.sh'), `echo ${CANARY}\n`)
+  await prepare(join(prepared, 'demo'))
+  const manager = createManager(t, [prepared])
+  await manager.initialize()
+  const { revision } = await manager.read('demo', (state) => state.manifest())
+
+  const policy = new TrustPolicy(before(revision))
+  const { root, url } = await buildService(t, {
+    options: {
+      policy, watcher: true, prepare: (folder) => { fs.cpSync(prepared, join(folder, 'skills'), { recursive: true }) }
+    }
+  })
+  const response = await fetch(`${url}/.well-known/agent-skills/index.json`)
+  const [entry] = (await response.json() as { skills: Array<{ url: string }> }).skills
+  const reads = readsOf(revision, `/.well-known/agent-skills/${entry?.url ?? ''}`)
+  const ask = async (path: string, init: RequestInit = {}): Promise<string> => {
+    const response = await fetch(url + path, init)
+    return `${response.status} ${Buffer.from(await response.arrayBuffer()).toString('latin1')}`
+  }
+  /** The reads whose answers match. */
+  const matching = async (pattern: RegExp): Promise<string[]> => {
+    const found: string[] = []
+    for (const [path, init] of reads) {
+      if (pattern.test(await ask(path, init))) found.push(`${path} ${JSON.stringify([init.body, init.headers])}`)
+    }
+    return found
+  }
+  t.strictSame(await matching(/^(?!200 [^]*(?:CANARY|run\.sh))/), [], 'each of them is served')
+
+  change?.(t, join(root, 'demo'))
+  policy.replace(after(revision))
+  if (change === undefined) t.strictSame(await matching(/CANARY|^200 [^]*run\.sh/), [], 'none is served at once')
+  await until(async () => (await ask('/skills/demo')).startsWith('404'))
+  t.strictSame(await matching(/CANARY|^200 [^]*run\.sh/), [], 'none is served')
+  for (const path of LISTS) t.notMatch(await ask(path), CANARY, path)
+  t.match(JSON.parse((await ask('/readyz')).slice(4)), {
+    quarantined: { count: 1, first: [{ name: 'demo', root: 'skills', code }] }
+  })
+}
+
+for (const each of CASES) {
+  t.test(`K59, K95: a skill cannot be read in any way when ${each.name}`, async (t) => { await checkCase(t, each) })
+}
+
+t.test('K59, K95: a kept revision has the files that a signature covers, and no others', async (t) => {
+  const base = join(t.testdir({ skills: { demo: skill('demo', { '.gitignore': CANARY, 'a.md': 'one' }) } }), 'skills')
+  await byAcme(join(base, 'demo'))
+  const policy = new TrustPolicy(REPORT)
+  const { skills } = await startGuarded(t, base, policy)
+  const revisionNow = async () => (await skills.read('demo', (state) => state.manifest())).revision
+  const whole = await revisionNow()
+  policy.replace(REQUIRE)
+  await until(async () => await revisionNow().catch(() => whole) !== whole)
+  const covered = await revisionNow()
+  passTick(base)
+  fs.writeFileSync(join(base, 'demo/a.md'), 'two')
+  await byAcme(join(base, 'demo'))
+  await until(async () => await revisionNow().catch(() => covered) !== covered)
+  const kept = (revision: string, file: string) => skills.at(revision).read('demo', (state) => state.file(file))
+  t.equal((await kept(covered, 'a.md')).utf8, 'one')
+  await t.rejects(kept(covered, '.gitignore'), { code: 'file_not_found' })
+  await t.rejects(kept(whole, 'a.md'), { code: 'revision_changed' })
+})
