@@ -108,7 +108,8 @@ function toRoot (entry: SourceEntry, at: YamlPath, file: YamlFile<unknown>): Roo
     const settings = Object.fromEntries(Object.keys(kind.settings).map((key) => [key, textAt(key)]))
     return { ...kind.create(textAt(kindName) ?? '', settings), ...common }
   } catch (error) {
-    throw error instanceof AddressError ? file.error([...at, kindName], `cannot be used: ${error.message}`) : error
+    if (!(error instanceof AddressError)) throw error
+    throw file.error([...at, error.setting ?? kindName], `cannot be used: ${error.message}`)
   }
 }
 

@@ -31,6 +31,13 @@ export class SourceError extends Error {
 /** What an operator wrote of a source and cannot be used. The message is one sentence without secrets. */
 export class AddressError extends ConfigError {
   override readonly name = 'AddressError'
+  /** The setting next to the address that is wrong, such as `ref`. Default: the address itself. */
+  readonly setting: string | undefined
+
+  constructor (message: string, { setting, ...options }: ErrorOptions & { readonly setting?: string } = {}) {
+    super(message, options)
+    this.setting = setting
+  }
 }
 
 /** Which source has not delivered, and why. */

@@ -65,8 +65,8 @@ t.test('K67 K71: with callers, GET /metrics of the service is for those with the
   t.equal(value('skillserve_auth_failures_total{reason="scope"}'), 1)
   t.equal(value('skillserve_rate_limited_total{rule="units"}'), 0)
   await until(async () => /^skillserve_limits_store_failures_total [1-9]/m.test((await fetchAs('/metrics', metrics)).text))
-  await service.printed('the store of limits does not answer')
-  t.equal(service.log().filter(({ msg }) => String(msg).startsWith('the store of limits does not answer')).length, 1)
+  await service.printed('rate-limit store unreachable')
+  t.equal(service.log().filter(({ msg }) => String(msg).startsWith('rate-limit store unreachable')).length, 1)
   t.notMatch(await (await fetch(`${service.url}/openapi.json`, { headers: { authorization: `Bearer ${ci}` } })).text(), '/metrics')
 })
 

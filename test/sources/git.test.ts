@@ -1,10 +1,11 @@
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { createMetrics } from '../../src/observe/metrics.ts'
 import { runGit, wholeOutput } from '../../src/sources/git/git-command.ts'
-import { gitError } from '../../src/sources/git/git-errors.ts'
+import { gitKind } from '../../src/sources/git/git-source.ts'
+import { DamagedStoreError, gitError } from '../../src/sources/git/git-errors.ts'
 import { createRepository, skillFiles, startGitHost, startTeam } from '../helper/git.ts'
 import { skillText, startManager, textOf } from '../helper/skills.ts'
 import { openSources, sourceAt } from '../helper/sources.ts'
@@ -122,7 +123,7 @@ function stored (folder: string): string {
 t.test('K85: a source that fails keeps what was published, and says since when and why', async (t) => {
   const { host, address } = await startTeam(t)
   const { sources, status, log, skills } = await openSources(t, [sourceAt(address)])
-  const faults: ReadonlyArray<readonly [string, number | 'cut']> = [['not_found', 404], ['rate_limited', 429], ['unreachable', 500], ['unreachable', 'cut'], ['auth_failed', 403]]
+  const faults: ReadonlyArray<readonly [string, number | 'cut']> = [['not_found', 404], ['unreachable', 429], ['unreachable', 500], ['unreachable', 'cut'], ['auth_failed', 403]]
   for (const [code, fault] of faults) {
     host.fault = (request, response) => {
       if (fault === 'cut') request.socket.destroy()
@@ -159,29 +160,81 @@ t.test('K84: a repository of SHA-256 is fetched, and one without a default branc
   t.match(status(), { error: { code: 'ref_not_found', message: 'the host shows no default branch: the repository is empty, or a branch has to be given as ref' } })
 })
 
-t.test('K85: what git says of a failure has a code and a sentence, and the log has its end', (t) => {
-  for (const [code, stderr, message] of [
-    ['disk', 'fatal: write error: No space left on device\nfatal: fetch-pack: invalid index-pack output\n'],
-    ['unreachable', 'error: RPC failed; curl 18 transfer closed with outstanding read data remaining\nerror: 6089 bytes of body are still expected\nfetch-pack: unexpected disconnect while reading sideband packet\nfatal: early EOF\nfatal: fetch-pack: invalid index-pack output\n'],
-    ['refused_tree', 'error: object 4b825dc642cb6eb9a060e54bf8d69288fbee4904: hasDotgit: contains \'.git\'\nfatal: fsck error in packed object\nfatal: fetch-pack: invalid index-pack output\n'],
-    ['refused_tree', 'fatal: pack has bad object at offset 12: inflate returned -3\nfatal: fetch-pack: invalid index-pack output\n'],
-    ['unreachable', 'remote: fatal: No space left on device\nfatal: early EOF\n'],
-    ['auth_failed', 'fatal: detected dubious ownership in repository at \'/srv/team.git\'\nTo add an exception for this directory, call:\n\n\tgit config --global --add safe.directory /srv/team.git\nfatal: Could not read from remote repository.\n'],
-    ['unreachable', 'ssh: connect to host git.example port 22: Permission denied\nfatal: Could not read from remote repository.\n'],
-    ['unreachable', 'fatal: unable to access \'https://git.example/team.git/\': Failed to connect to git.example port 443 after 0 ms: Permission denied\n'],
-    ['auth_failed', 'remote: cannot connect to backend: permission denied\nfatal: Could not read from remote repository.\n'],
-    ['unreachable', 'fatal: unable to access \'https://git.exmaple/team.git/\': Could not resolve host: git.exmaple\n', /name of the host/],
-    ['unreachable', 'ssh: Could not resolve hostname git.exmaple: Name or service not known\nfatal: Could not read from remote repository.\n', /name of the host/],
-    ['unreachable', 'fatal: unable to access \'https://127.0.0.1:9/team.git/\': Failed to connect to 127.0.0.1 port 9 after 1 ms: Couldn\'t connect to server\n', /check its port/],
-    ['unreachable', 'ssh: connect to host git.example port 9: Connection refused\nfatal: Could not read from remote repository.\n', /check its port/],
-    ['unreachable', 'ssh: connect to host git.example port 22: Connection timed out\nfatal: Could not read from remote repository.\n', /breaks off/],
-    ['too_large', 'fatal: Out of memory, realloc failed', /more memory than 2 GiB/],
-    ['disk', 'warning: unable to access \'/state/config\': Permission denied\nfatal: unable to access \'/state/config\': Permission denied\n', /^git may not read or write a file/],
-    ['auth_failed', 'Load key "/run/key": Permission denied\ngit@git.example: Permission denied (publickey).\nfatal: Could not read from remote repository.\n']
-  ] as ReadonlyArray<readonly [code: string, stderr: string, message?: RegExp]>) t.match(gitError(stderr, 128), { code, ...message && { message } }, stderr)
-  t.match(gitError('fatal: not a git repository', 128, true), { code: 'disk', message: /is fetched again$/ }, 'of the store only')
-  t.match(gitError(`${'remote: much\n'.repeat(200)}fatal: the remote end hung up unexpectedly\n`, 128), { code: 'unreachable', details: /hung up unexpectedly$/ })
+const FAILED = 'fatal: Could not read from remote repository.\n'
+const UNPACKED = 'fatal: fetch-pack: invalid index-pack output\n'
+
+/** What git prints, and the code of the failure. */
+const FAILURES: ReadonlyArray<{ readonly code: string, readonly stderr: string }> = [
+  { code: 'disk', stderr: `fatal: write error: No space left on device\n${UNPACKED}` },
+  { code: 'disk', stderr: 'fatal: unable to access \'/state/config\': Permission denied\n' },
+  { code: 'unreachable', stderr: `error: RPC failed; curl 18 transfer closed\nfatal: early EOF\n${UNPACKED}` },
+  { code: 'unreachable', stderr: 'remote: fatal: No space left on device\nfatal: early EOF\n' },
+  { code: 'unreachable', stderr: `ssh: connect to host git.example port 22: Permission denied\n${FAILED}` },
+  { code: 'unreachable', stderr: `ssh: connect to host git.example port 22: Connection timed out\n${FAILED}` },
+  { code: 'unreachable', stderr: 'fatal: unable to access \'https://h/\': Failed to connect to h port 443: Permission denied' },
+  { code: 'unreachable', stderr: 'fatal: unable to access \'https://h/\': Could not resolve host: h\n' },
+  { code: 'refused_tree', stderr: `error: object 4b825dc: hasDotgit\nfatal: fsck error in packed object\n${UNPACKED}` },
+  { code: 'refused_tree', stderr: `fatal: pack has bad object at offset 12: inflate returned -3\n${UNPACKED}` },
+  { code: 'auth_failed', stderr: `fatal: detected dubious ownership in repository at '/srv/team.git'\n${FAILED}` },
+  { code: 'auth_failed', stderr: `remote: cannot connect to backend: permission denied\n${FAILED}` },
+  { code: 'auth_failed', stderr: `Load key "/run/key": Permission denied\ngit@h: Permission denied (publickey).\n${FAILED}` },
+  { code: 'host_key', stderr: `Host key verification failed.\n${FAILED}` },
+  { code: 'too_large', stderr: 'fatal: Out of memory, realloc failed' }
+]
+
+t.test('K85: what git prints of a failure has a code, and the log has its last lines', (t) => {
+  for (const { code, stderr } of FAILURES) t.match(gitError(stderr, 128), { name: 'SourceError', code }, stderr)
+  const { details = '' } = gitError(`${'remote: much\n'.repeat(200)}fatal: the remote end hung up unexpectedly\n`, 128)
+  t.match(details, /hung up unexpectedly$/)
+  for (const { code, stderr } of FAILURES) t.notOk(gitError(stderr, 128) instanceof DamagedStoreError, code)
+  t.ok(gitError('fatal: not a git repository: \'store\'', 128) instanceof DamagedStoreError)
+  t.notOk(gitError('remote: fatal: not a git repository: \'team\'', 128) instanceof DamagedStoreError)
+  t.ok(gitError('fatal: anything', 128, true) instanceof DamagedStoreError, 'when only the store was used')
   t.end()
+})
+
+t.test('K84: a fetch that fails keeps the object store', async (t) => {
+  const { repository, host, address } = await startTeam(t)
+  const { sources, status, stateDir } = await openSources(t, [sourceAt(address)])
+  const packs = (): string[] => readdirSync(join(folderOf(stateDir), 'cache/store/objects/pack'))
+  const before = packs()
+  repository.commit(skillFiles('b'))
+  host.fault = (request, response) => {
+    if (request.method !== 'POST') return false
+    response.writeHead(502).end()
+    return true
+  }
+  await sources.sync()
+  t.match(status(), { state: 'stale', error: { code: 'unreachable' } })
+  t.strictSame(packs(), before)
+})
+
+const REFS = [
+  ...['release#1', 'a,b', 'b\u00fcro', 'feature/x@2', '(old)', 'v1.0'].map((ref) => ({ ref, isTaken: true })),
+  ...['-x', '--upload-pack=x', 'a..b', 'a b', 'a~1', 'a^', 'a:b', 'a?', 'a*', 'a[b', 'a\\b', '/a', 'a/', 'a//b', '.a', 'a/.b', 'a.',
+    'a.lock', 'a.lock/b', 'a@{1}', '@', 'a\nb', 'a\0b'].map((ref) => ({ ref, isTaken: false }))
+]
+
+t.test('K84: refs are what git check-ref-format takes, but for options', (t) => {
+  for (const { ref, isTaken } of REFS) {
+    const isOfGit = spawnSync('git', ['check-ref-format', '--allow-onelevel', ref.replace('\0', '\n')]).status === 0
+    t.equal(isOfGit && !ref.startsWith('-'), isTaken, ref)
+    const error = { name: 'AddressError', setting: 'ref', message: / is not a ref of git/ }
+    if (isTaken) t.match(gitKind.create('https://h/r', { ref }), { ref })
+    else t.throws(() => gitKind.create('https://h/r', { ref }), error, ref)
+  }
+  t.end()
+})
+
+t.test('K84: a branch whose name only git allows is fetched', async (t) => {
+  const repository = createRepository(t)
+  const commit = repository.commit(skillFiles('a'))
+  for (const ref of ['release#1', 'b\u00fcro,x']) {
+    repository.git(['branch', ref])
+    const options = { stateDir: join(t.testdirName, 'state', ref) }
+    const { status } = await openSources(t, [sourceAt(`git+file://${repository.path}#${ref}`)], options)
+    t.match(status(), { state: 'ok', revision: `${ref}@sha1:${commit}` })
+  }
 })
 
 t.test('K84: git gets the proxies, the authorities and the agent for keys of the machine, nothing else of its environment, and bounded memory', async (t) => {

@@ -1,4 +1,5 @@
 import { decodePercent } from '../../core/shared/text.ts'
+import { quote } from '../../config/setting.ts'
 import { isLoopback } from '../../http/request/hosts.ts'
 import { AddressError } from '../source-error.ts'
 
@@ -43,7 +44,7 @@ export function parseUrl (text: string, protocols: readonly string[]): URL {
 export function parsePath (path = ''): string {
   const segments = path.split('/').filter((segment) => segment !== '' && segment !== '.')
   if (segments.includes('..') || path.includes('\0') || path.includes('\\')) {
-    throw new AddressError('a path stays inside the source')
+    throw new AddressError(`path ${quote(path)} leads out of the source`, { setting: 'path' })
   }
   return segments.join('/')
 }

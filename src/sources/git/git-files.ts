@@ -2,8 +2,8 @@ import { isUtf8 } from 'node:buffer'
 import type { LeftOut } from '../../layout/layout.ts'
 import { MAX_LINK_BYTES } from '../../core/shared/limits.ts'
 import type { SourceEntry, SourceFiles } from '../publish/source-tree.ts'
-import { SourceError } from '../source-error.ts'
 import { type ReadOutput, wholeOutput } from './git-command.ts'
+import { DamagedStoreError } from './git-errors.ts'
 
 /** Runs git in the store of a repository. */
 export type RunInStore = <T>(args: readonly string[], read: ReadOutput<T>, input?: string) => Promise<T>
@@ -54,7 +54,7 @@ async function readBlobs<T extends { readonly entry: SourceEntry }> (
       const head = `${id} blob ${size}\n`
       const bytes = await take(head.length + size + 1)
       if (bytes.toString('latin1', 0, head.length) !== head) {
-        throw new SourceError('internal', 'the store has not all files of a commit')
+        throw new DamagedStoreError('disk', 'the store lacks files of the commit')
       }
       await use(blob, bytes.subarray(head.length, -1))
     }
@@ -69,7 +69,7 @@ function byteReader (stream: AsyncIterable<Buffer>): (length: number) => Promise
     const parts = [rest]
     for (let missing = length - rest.length; missing > 0;) {
       const next = await chunks.next()
-      if (next.done === true) throw new SourceError('internal', 'git gave fewer files than it lists')
+      if (next.done === true) throw new DamagedStoreError('disk', 'git ended before all files of the commit')
       parts.push(next.value)
       missing -= next.value.length
     }

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { rootCertificates } from 'node:tls'
 import { reasonOf } from '../../config/files/files.ts'
 import { homeOf } from '../../config/files/home.ts'
-import type { Environment } from '../../config/setting.ts'
+import { type Environment, quote } from '../../config/setting.ts'
 import { isMainFile } from '../../core/format/main-files.ts'
 import { baseName, folderOf } from '../../core/shared/paths.ts'
 import { shellWord, withoutEndSlashes } from '../../core/shared/text.ts'
@@ -13,13 +13,14 @@ import type { Fetched, FetchOptions, SourceAuth, SourceCommon, SourceKind } from
 import { readSecret } from '../secrets.ts'
 import { AddressError, SourceError } from '../source-error.ts'
 import { type GitOptions, type ReadOutput, requireGit, runGit, wholeOutput } from './git-command.ts'
+import { DamagedStoreError } from './git-errors.ts'
 import { readCommit, type RunInStore } from './git-files.ts'
 
 /** Of the repositories themselves: git has more, some of which run programs. */
 const PROTOCOLS = ['https:', 'http:', 'ssh:', 'file:']
 
-/** As git's check-ref-format wants it, and nothing that could be an option. */
-const REF = /^(?!.*(?:\.\.|\/\/|@\{|\/\.|\.lock(?:\/|$)))\w(?:[\w./+@-]*[\w+@-])?$/
+/** A ref by the rules of `git check-ref-format --allow-onelevel`, and nothing that could be an option. */
+const REF = /^(?![-./]|@$|.*(?:\.\.|\/\/|@\{|\/\.|\.lock(?:\/|$)))[^\p{Cc} ~^:?*[\\]+(?<![./])$/u
 
 /** Hosts whose `/owner/repository` is a repository. */
 const HOSTS = ['github.com', 'www.github.com', 'gitlab.com', 'bitbucket.org', 'codeberg.org', 'gitea.com']
@@ -75,8 +76,8 @@ export const gitKind: SourceKind<GitSource> = {
     const page = (url.protocol === 'https:' ? hostPage(url) : undefined) ?? { url: url.href }
     const at = ref === undefined && path === undefined ? page : { ref, path }
     if (at.ref !== undefined && !REF.test(at.ref)) {
-      const sentence = 'a ref is a branch, a tag, refs/… or a full commit id'
-      throw new AddressError(`${sentence}; a path is given apart from it, as path or #ref:path`)
+      const remedy = 'use a branch, a tag, refs/… or a full commit id, and give a folder as path or #ref:path'
+      throw new AddressError(`${quote(at.ref)} is not a ref of git: ${remedy}`, { setting: 'ref' })
     }
     const name = lastPart(new URL(page.url).pathname)
     return { kind: 'git', name, layout: 'auto', url: page.url, ref: at.ref, path: parsePath(at.path) }
@@ -122,8 +123,7 @@ async function fetchCommit (source: GitSource, options: FetchOptions): Promise<F
     try {
       return await runGit({ ...git, args: ['--git-dir', store, ...args] }, read)
     } catch (error) {
-      // A store that a killed git or a disk has left broken is fetched anew at the next check.
-      await rm(store, { recursive: true, force: true })
+      if (error instanceof DamagedStoreError) await rm(store, { recursive: true, force: true })
       throw error
     }
   }
