@@ -14,15 +14,15 @@ const MAX_BYTES = 8 * 1_024 * 1_024
 /** How long the end of the process waits for a slow reader, in milliseconds. */
 const END_MS = 500
 
-/** Mode of an audit log: who reads what is personal data. */
-const OWNER_AND_GROUP = 0o640
+/** How long a file that is closed may take its last lines, in milliseconds. */
+const CLOSE_MS = 10_000
 
 /** A write that takes longer than this is a problem, in milliseconds. */
 const SLOW_MS = 2_000
 
 interface LineOutputOptions {
-  /** A file that lines are appended to; default: standard output. */
-  readonly path?: string
+  /** An open file, which is closed at the end; default: standard output. */
+  readonly fd?: number
   /** Gets the number of lines that were lost, once others are taken again. */
   readonly onDropped: (lines: number) => void
 }
@@ -35,21 +35,22 @@ export interface LineOutput extends DestinationStream {
   readonly problem: string | undefined
   /** Writes what waits, without waiting for more. */
   flush (): void
-  /** Opens the file again, after a rotation. */
-  reopen (): void
+  /** Writes what waits, and closes the file. Resolves with the number of lines that may not have been written. */
+  end (): Promise<number>
 }
 
-export function openLineOutput ({ path, onDropped }: LineOutputOptions): LineOutput {
+export function openLineOutput ({ fd = 1, onDropped }: LineOutputOptions): LineOutput {
   let dropped = 0
   let reported = 0
   let error: string | undefined
   let waitingSince: number | undefined
+  /** Lines since the last time that most of them were written. */
+  let waiting = 0
   let endsAt = Number.POSITIVE_INFINITY
-  let isReopening = false
   const isSlow = (): boolean => waitingSince !== undefined && performance.now() - waitingSince > SLOW_MS
   const problem = (): string | undefined => error ?? (isSlow() ? 'slow' : undefined)
   // Before pino's own handler, which would try for ever to write to a full disk.
-  process.prependOnceListener('exit', () => {
+  const finish = (): void => {
     endsAt = performance.now() + END_MS
     try {
       if (problem() === undefined) destination.flushSync()
@@ -57,9 +58,10 @@ export function openLineOutput ({ path, onDropped }: LineOutputOptions): LineOut
       // The reader is too slow.
     }
     destination.destroy()
-  })
+  }
+  process.prependOnceListener('exit', finish)
   const destination = pino.destination({
-    ...path !== undefined && { dest: path, mode: OWNER_AND_GROUP },
+    dest: fd,
     sync: false,
     minLength: MIN_BYTES,
     maxLength: MAX_BYTES,
@@ -68,16 +70,13 @@ export function openLineOutput ({ path, onDropped }: LineOutputOptions): LineOut
   })
   destination.on('drop', () => { dropped++ })
   // What could not be written is tried again with the next flush.
-  destination.on('error', (reason: NodeJS.ErrnoException) => {
-    error = reason.code ?? reason.message
-    // A write that fails makes the stream forget that it is to open its file again.
-    if (isReopening && reason.syscall === 'write') destination.reopen()
-  })
-  destination.on('ready', () => { isReopening = false })
+  destination.on('error', (reason: NodeJS.ErrnoException) => { error = reason.code ?? reason.message })
+  destination.once('close', () => { process.off('exit', finish) })
   destination.on('write', (bytes: number) => {
     if (bytes > 0) error = waitingSince = undefined
   })
   destination.on('drain', () => {
+    waiting = 0
     const lines = dropped - reported
     reported = dropped
     if (lines > 0) onDropped(lines)
@@ -86,13 +85,26 @@ export function openLineOutput ({ path, onDropped }: LineOutputOptions): LineOut
     get dropped () { return dropped },
     get problem () { return problem() },
     write: (line) => {
+      waiting++
       waitingSince ??= performance.now()
       destination.write(line)
     },
     flush: () => { destination.flush() },
-    reopen: () => {
-      isReopening = true
-      destination.reopen()
+    end: async () => {
+      let lost = 0
+      // A full disk would keep it for ever.
+      const timer = setTimeout(() => {
+        lost = waiting
+        destination.destroy()
+      }, CLOSE_MS).unref()
+      const closed = new Promise<number>((resolve) => {
+        destination.once('close', () => {
+          clearTimeout(timer)
+          resolve(lost)
+        })
+      })
+      destination.end()
+      return await closed
     }
   }
 }

@@ -34,7 +34,7 @@ export async function reload (parts: Reloaded): Promise<void> {
     ...read.length > 0 && { read },
     ...changes !== undefined && { sources: changes },
     ...checked.length > 0 && { checked },
-    ...auditLog !== undefined && { auditLog: 'was opened again' }
+    ...auditLog !== undefined && { auditLog: 'reopened' }
   }
   const hasFiles = files.length > 0 || configFile !== undefined || Object.keys(done).length > 0
   log.info(done, hasFiles ? 'SIGHUP: done' : 'SIGHUP: there is no file to read again')

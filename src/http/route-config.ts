@@ -27,6 +27,8 @@ declare module 'fastify' {
     pinnedView: View | undefined
     /** Of the problem that the request was answered with. */
     problemCode: Problem['code'] | undefined
+    /** The number of skills that a search has found. */
+    found: number | undefined
   }
 }
 

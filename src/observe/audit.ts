@@ -1,27 +1,25 @@
-import { createHmac, hash, randomBytes } from 'node:crypto'
-import { closeSync, constants, fstatSync, openSync, readSync, writeSync } from 'node:fs'
+import { createHmac } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { LRUCache } from 'lru-cache'
+import type { FollowedPolicy } from '../config/files/followed-file.ts'
 import type { TrustChange } from '../trust/guarded-listing.ts'
 import type { SkillErrorKind } from '../core/shared/errors.ts'
 import type { View } from '../core/view.ts'
 import { own } from '../core/shared/json.ts'
-import type { CoreLog } from '../core/shared/log.ts'
 import { maskSecrets } from '../secrets.ts'
 import type { SkillsOf } from '../http/callers.ts'
 import { REVISION_HEADER } from '../http/headers.ts'
-import { NEVER_ANSWERED, type Observer } from '../http/observer.ts'
+import {
+  NEVER_ANSWERED, type ObservedOperation, type Observer, type OperationEnd, type ResponseEnd
+} from '../http/observer.ts'
 import { HttpProblem } from '../http/problem.ts'
-import type { AuditState } from '../http/readiness.ts'
 import { clientOf, peerOf } from '../http/request/client-address.ts'
 import { traceOf } from '../http/request/traceparent.ts'
-import { type LineOutput, openLineOutput } from '../log.ts'
-import type { FollowedPolicy } from '../config/files/followed-file.ts'
+import type { CallResult, ObservedCall } from '../tools/calls/observer.ts'
+import type { ToolOutcome } from '../tools/tool.ts'
+import { AuditLog, type AuditLogOptions, type Outcome } from './audit-log.ts'
 import { type AuditEvent, doorOf, type Read, readOfCall, readOfOperation, readOfRequest } from './reads.ts'
-
-type Outcome = 'success' | 'not_modified' | 'denied' | 'not_found' | 'failure' | 'error'
 
 const MAX_CLIENT_CHARACTERS = 128
 const MAX_FORWARDED_CHARACTERS = 512
@@ -29,28 +27,16 @@ const MAX_FORWARDED_CHARACTERS = 512
 /** Hex digits: enough to tell a few million callers apart. */
 const PSEUDONYM_LENGTH = 24
 
-/** O_NONBLOCK makes a pipe without a reader an error. Otherwise opening it would wait. */
-const APPEND = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK
-
 /** Lines of an address without valid credentials in a minute; the rest are one line with their number. */
 const MAX_FAILURES = 20
 const MINUTE_MS = 60_000
+/** Addresses that are counted in a minute; all others count as one without an address. */
 const MAX_ADDRESSES = 10_000
 
-/** Between two checks whether the log is written. */
-const CHECK_MS = 1_000
-
-export interface AuditOptions {
-  /** A file, or `stdout`. */
-  readonly path: string
-  /** The output of the log. */
-  readonly stdout: LineOutput
-  /** Whether reads are refused while lines cannot be written. */
-  readonly isRequired: boolean
-  /** Names and addresses are written as their HMAC with this text: equal ones stay equal. */
+export interface AuditOptions extends AuditLogOptions {
+  /** Names, addresses and queries are written as their HMAC with this text: equal ones stay equal. */
   readonly salt: string | undefined
   readonly version: string
-  readonly log: CoreLog
 }
 
 /** What changes while the service runs, and is in the log. */
@@ -62,81 +48,141 @@ export interface Watched {
   readonly trust: { on (event: 'verdict', listener: (change: TrustChange) => void): void } | undefined
 }
 
-/**
- * The audit log: a line of JSON for each read through any API, and for what the service and its policies do. Each line
- * has the SHA-256 of the line before it, from the start of the process on: what was changed or cut out can be seen.
- * @throws the system's error when the file cannot be opened
- */
-export function createAudit ({ path, stdout, isRequired, salt, version, log }: AuditOptions) {
-  if (path !== 'stdout') beginLine(path)
-  const output = path === 'stdout' ? stdout : openLineOutput({ path, onDropped: () => {} })
-  const processId = randomBytes(4).toString('hex')
+/** Writes a line for each read through any API, and for what the service and its policies do, into the audit log. */
+export class Audit implements Observer {
+  readonly log: AuditLog
+  readonly #options: AuditOptions
   /** Requests with a line for a call, an operation, or the opening of their stream. */
-  const reported = new WeakSet<FastifyRequest>()
-  let skillsOf: SkillsOf | undefined
-  let isStarted = false
-  let dropped = 0
-  let count = 0
-  let prev: string | null = null
+  readonly #reported = new WeakSet<FastifyRequest>()
+  readonly #failedLogins: FailedLogins
+  #skillsOf: SkillsOf | undefined
+  #isStarted = false
 
-  function append (event: AuditEvent, outcome: Outcome, target: object, fields: object = {}): void {
-    const time = Date.now()
-    const id = `${time.toString(36)}-${processId}-${(++count).toString(36).padStart(6, '0')}`
-    const line = JSON.stringify({ time: new Date(time).toISOString(), id, event, outcome, ...fields, target, prev })
-    prev = hash('sha256', line)
-    // The log may lose lines of its own in the same output.
-    const before = output.dropped
-    output.write(`${line}\n`)
-    dropped += output.dropped - before
+  /** @throws the system's error when the file cannot be opened */
+  static async open (options: AuditOptions): Promise<Audit> {
+    return new Audit(options, await AuditLog.open(options))
   }
 
-  function personal (text: string): string {
-    return salt === undefined ? text : createHmac('sha256', salt).update(text).digest('hex').slice(0, PSEUDONYM_LENGTH)
+  private constructor (options: AuditOptions, log: AuditLog) {
+    this.#options = options
+    this.log = log
+    this.#failedLogins = new FailedLogins((address, count) => {
+      log.append('auth.failed', 'denied', { count }, { source: { address: address && this.#personal(address) } })
+    })
   }
 
-  /** Callers without valid credentials, by address. */
-  const failures = new LRUCache<string, { count: number }>({
-    max: MAX_ADDRESSES,
-    ttl: MINUTE_MS,
-    ttlAutopurge: true,
-    dispose: ({ count }, address) => {
-      if (count <= MAX_FAILURES) return
-      append('auth.failed', 'denied', { count: count - MAX_FAILURES }, { source: { address: personal(address) } })
+  /** Refuses reads while the log cannot be written, if it is required. */
+  readonly plugin = fp(async (app) => {
+    app.addHook('onRequest', async ({ routeOptions: { config } }) => {
+      if (this.log.state === 'refusing' && config.load !== 'probe') throw new HttpProblem('audit_unavailable')
+    })
+  }, { name: 'audit' })
+
+  start ({ skills, policies, trust }: Watched): void {
+    const { log, path, version } = this.#options
+    this.#isStarted = true
+    log.info({ path }, 'audit log opened')
+    this.log.append('service.started', 'success', {}, { version })
+    for (const file of policies) {
+      const loaded = (): void => {
+        this.log.append('policy.loaded', 'success', { file: file.path, digest: file.digest })
+      }
+      loaded()
+      file.on('changed', loaded)
+      file.on('failed', ({ message: problem }) => {
+        this.log.append('policy.rejected', 'failure', { file: file.path, problem })
+      })
     }
-  })
-
-  /** Counts a caller without valid credentials. */
-  function hasLine (client: string): boolean {
-    const failed = failures.get(client) ?? { count: 0 }
-    if (++failed.count === 1) failures.set(client, failed)
-    return failed.count <= MAX_FAILURES
+    // The lock or the trust file takes a skill away, or gives it back.
+    trust?.on('verdict', ({ skill, root, isServed, report: { signer, checked_revision: checked }, reason }) => {
+      const target = { skill, root, signer: signer ?? undefined, revision: checked === '' ? undefined : checked }
+      if (isServed) this.log.append('skill.released', 'success', target)
+      else {
+        const problem = { code: reason?.code, problem: reason?.message }
+        this.log.append('skill.quarantined', 'denied', { ...target, ...problem })
+      }
+    })
+    // The first index is not a change.
+    skills.available().then(() => skills.subscribe((names) => {
+      for (const skill of names) this.log.append('skill.changed', 'success', { skill })
+    }), () => {})
   }
 
-  function principalOf ({ principal }: FastifyRequest): object {
-    if (principal === undefined || principal.kind === 'anonymous') return { kind: 'anonymous' }
-    const { kind, id, name, groups } = principal
-    return { kind, id: personal(id), ...salt === undefined && { name }, groups }
+  async close (): Promise<void> {
+    // Responses that were cut off close after the server.
+    await nextTurn()
+    this.#failedLogins.close()
+    if (this.#isStarted) this.log.append('service.stopped', 'success', {}, { version: this.#options.version })
+    this.log.close()
   }
 
-  function report (request: FastifyRequest, read: Read, outcome: Outcome, more: object = {}): void {
-    reported.add(request)
-    const { event, door, skill, path, queryLength } = read
+  useSkills (of: SkillsOf): void {
+    this.#skillsOf = of
+  }
+
+  /** Streams have their line when they open: they may last for days. */
+  onStream (request: FastifyRequest): void {
+    const read = readOfRequest(request)
+    if (read !== undefined) this.#report(request, read, 'success')
+  }
+
+  onResponse (request: FastifyRequest, reply: FastifyReply, { status, isComplete, bytes }: ResponseEnd): void {
+    if (this.#reported.has(request)) return
+    const outcome = outcomeOf(status)
+    const read = readOfRequest(request)
+    const door = doorOf(request)
+    const isAnswered = status !== NEVER_ANSWERED
+    const isRefused = outcome === 'denied' || (door !== undefined && isAnswered && !hasRead(outcome))
+    const isLogged = status === 401 ? this.#failedLogins.count(clientOf(request)) : read !== undefined || isRefused
+    if (!isLogged) return
+    const event = status === 401 ? 'auth.failed' : read?.event ?? 'access.denied'
+    this.#report(request, { ...read, door: door ?? 'rest', event }, outcome, {
+      bytes,
+      digest: digestIn(reply, event),
+      ...hasRead(outcome)
+        ? { revision: reply.getHeader(REVISION_HEADER) }
+        : isAnswered && { code: request.problemCode },
+      ...!isComplete && { complete: false }
+    })
+  }
+
+  onCall (call: ObservedCall, result: CallResult, outcome: ToolOutcome): void {
+    const read = readOfCall(call, outcome)
+    if (read === undefined) return
+    const failure = result === 'refused' ? 'denied' : outcomeOfError(outcome.errorKind)
+    // Of a call in a request that chose a revision.
+    const revision = read.skill === undefined ? undefined : call.skills.revisionOf(read.skill)
+    this.#report(call.origin as FastifyRequest, read, result === 'ok' ? 'success' : failure, { revision })
+  }
+
+  onOperation (operation: ObservedOperation): ((end: OperationEnd) => void) | undefined {
+    const read = readOfOperation(operation)
+    return read && (({ error, kind }) => {
+      this.#report(operation.origin, read, error === undefined ? 'success' : outcomeOfError(kind))
+    })
+  }
+
+  #report (request: FastifyRequest, read: Read, outcome: Outcome, more: object = {}): void {
+    this.#reported.add(request)
+    const { salt } = this.#options
+    const { event, door, skill, path, query, results } = read
     const { 'x-forwarded-for': forwarded } = request.headers
-    const skills = skillsOf?.(request)
+    const skills = this.#skillsOf?.(request)
     const isList = event === 'skill.list' || event === 'discovery.index'
-    append(event, outcome, {
+    this.log.append(event, outcome, {
       skill,
       root: skill === undefined ? undefined : skills?.rootOf(skill),
       path,
       // The number that the caller sees.
       skills: isList && hasRead(outcome) ? skills?.indexedNames().length : undefined,
-      query_length: queryLength,
+      query: query && this.#personal(query),
+      results,
       ...more
     }, {
-      principal: principalOf(request),
+      principal: this.#principalOf(request),
       source: {
-        address: personal(clientOf(request)),
-        peer: personal(peerOf(request.raw)),
+        address: this.#personal(clientOf(request)),
+        peer: this.#personal(peerOf(request.raw)),
         // Callers may write an address there, or anything.
         forwarded: forwarded === undefined || salt !== undefined ? undefined : cut(forwarded, MAX_FORWARDED_CHARACTERS)
       },
@@ -147,127 +193,47 @@ export function createAudit ({ path, stdout, isRequired, salt, version, log }: A
     })
   }
 
-  let known: string | undefined
-  /** Says in the log that lines cannot be written, and that they can again. */
-  const timer = setInterval(() => {
-    const { problem } = output
-    if (problem === known) return
-    known = problem
-    if (problem === undefined) {
-      log.info({ path }, 'the audit log is written again')
-      if (dropped > 0) log.warn({ path, lines: dropped }, 'lines of the audit log were lost since the start')
-    } else {
-      const effect = isRequired ? 'reads are refused until it can' : 'its lines wait, and are lost beyond 8 MiB'
-      log.warn({ path, problem }, `the audit log cannot be written; ${effect}`)
-    }
-  }, CHECK_MS).unref()
-
-  const state = (): AuditState => output.problem === undefined ? 'working' : isRequired ? 'refusing' : 'failing'
-
-  const observer: Observer = {
-    useSkills (of) { skillsOf = of },
-
-    /** Streams have their line when they open: they may last for days. */
-    onStream (request) {
-      const read = readOfRequest(request)
-      if (read !== undefined) report(request, read, 'success')
-    },
-
-    onResponse (request, reply, { status, isComplete, bytes }) {
-      if (reported.has(request)) return
-      const outcome = outcomeOf(status)
-      const read = readOfRequest(request)
-      const door = doorOf(request)
-      const isAnswered = status !== NEVER_ANSWERED
-      const isRefused = outcome === 'denied' || (door !== undefined && isAnswered && !hasRead(outcome))
-      if (status === 401 ? !hasLine(clientOf(request)) : read === undefined && !isRefused) return
-      const event = status === 401 ? 'auth.failed' : read?.event ?? 'access.denied'
-      report(request, { ...read, door: door ?? 'rest', event }, outcome, {
-        bytes,
-        digest: digestIn(reply, event),
-        ...hasRead(outcome)
-          ? { revision: reply.getHeader(REVISION_HEADER) }
-          : isAnswered && { code: request.problemCode },
-        ...!isComplete && { complete: false }
-      })
-    },
-
-    onCall (call, result, outcome) {
-      const read = readOfCall(call, outcome)
-      if (read === undefined) return
-      const failure = result === 'refused' ? 'denied' : outcomeOfError(outcome.errorKind)
-      // Of a call in a request that chose a revision.
-      const revision = read.skill === undefined ? undefined : call.skills.revisionOf(read.skill)
-      report(call.origin as FastifyRequest, read, result === 'ok' ? 'success' : failure, { revision })
-    },
-
-    onOperation (operation) {
-      const read = readOfOperation(operation)
-      return read && (({ error, kind }) => {
-        report(operation.origin, read, error === undefined ? 'success' : outcomeOfError(kind))
-      })
-    }
+  #personal (text: string): string {
+    const { salt } = this.#options
+    return salt === undefined ? text : createHmac('sha256', salt).update(text).digest('hex').slice(0, PSEUDONYM_LENGTH)
   }
 
-  return {
-    observer,
-    state,
-    /** The number of lines that were lost. */
-    dropped: () => dropped,
-
-    /** Refuses reads while the log cannot be written, if it is required. */
-    plugin: fp(async (app) => {
-      app.addHook('onRequest', async ({ routeOptions: { config } }) => {
-        if (state() === 'refusing' && config.load !== 'probe') throw new HttpProblem('audit_unavailable')
-      })
-    }, { name: 'audit' }),
-
-    /** Opens the file again, after a rotation. */
-    reopen () { if (path !== 'stdout') output.reopen() },
-
-    start ({ skills, policies, trust }: Watched): void {
-      isStarted = true
-      log.info({ path }, 'writing the audit log')
-      append('service.started', 'success', {}, { version })
-      for (const file of policies) {
-        const loaded = (): void => { append('policy.loaded', 'success', { file: file.path, digest: file.digest }) }
-        loaded()
-        file.on('changed', loaded)
-        file.on('failed', ({ message: problem }) => {
-          append('policy.rejected', 'failure', { file: file.path, problem })
-        })
-      }
-      // The lock or the trust file takes a skill away, or gives it back.
-      trust?.on('verdict', ({ skill, root, isServed, report: { signer, checked_revision: checked }, reason }) => {
-        const target = { skill, root, signer: signer ?? undefined, revision: checked === '' ? undefined : checked }
-        if (isServed) append('skill.released', 'success', target)
-        else append('skill.quarantined', 'denied', { ...target, code: reason?.code, problem: reason?.message })
-      })
-      // The first index is not a change.
-      skills.available().then(() => skills.subscribe((names) => {
-        for (const skill of names) append('skill.changed', 'success', { skill })
-      }), () => {})
-    },
-
-    /** The last lines. The process writes them when it exits. */
-    async close (): Promise<void> {
-      clearInterval(timer)
-      // Responses that were cut off close after the server.
-      await nextTurn()
-      failures.clear()
-      if (isStarted) append('service.stopped', 'success', {}, { version })
-    }
+  #principalOf ({ principal }: FastifyRequest): object {
+    if (principal === undefined || principal.kind === 'anonymous') return { kind: 'anonymous' }
+    const { kind, id, name, groups } = principal
+    return { kind, id: this.#personal(id), ...this.#options.salt === undefined && { name }, groups }
   }
 }
 
-/** Makes the file if there is none, and ends the half line that a crash may have left. */
-function beginLine (path: string): void {
-  closeSync(openSync(path, APPEND, 0o640))
-  const file = openSync(path, 'a+')
-  const { size } = fstatSync(file)
-  const last = Buffer.alloc(1)
-  if (size > 0 && readSync(file, last, 0, 1, size - 1) === 1 && String(last) !== '\n') writeSync(file, '\n')
-  closeSync(file)
+/** Counts callers without valid credentials, by address and minute. */
+class FailedLogins {
+  readonly #counts = new Map<string, number>()
+  readonly #report: (address: string, count: number) => void
+  readonly #timer: NodeJS.Timeout
+
+  /** @param report gets, at the end of each minute, the number of those that were not to be logged */
+  constructor (report: (address: string, count: number) => void) {
+    this.#report = report
+    this.#timer = setInterval(() => { this.#flush() }, MINUTE_MS).unref()
+  }
+
+  /** Counts one. Returns whether it is to be logged. */
+  count (address: string): boolean {
+    const key = this.#counts.size < MAX_ADDRESSES || this.#counts.has(address) ? address : ''
+    const count = (this.#counts.get(key) ?? 0) + 1
+    this.#counts.set(key, count)
+    return count <= MAX_FAILURES
+  }
+
+  close (): void {
+    clearInterval(this.#timer)
+    this.#flush()
+  }
+
+  #flush (): void {
+    for (const [address, count] of this.#counts) if (count > MAX_FAILURES) this.#report(address, count - MAX_FAILURES)
+    this.#counts.clear()
+  }
 }
 
 function hasRead (outcome: Outcome): boolean {

@@ -4,7 +4,7 @@ import type { CoreLog } from '../core/shared/log.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
 import type { Observer } from '../http/observer.ts'
 import type { LineOutput } from '../log.ts'
-import { createAudit, type Watched } from './audit.ts'
+import { Audit, type Watched } from './audit.ts'
 import { createMetrics, type Readings } from './metrics.ts'
 import { listenForMetrics, metricsRoute } from './metrics-server.ts'
 
@@ -29,10 +29,10 @@ export async function observe (options: ObserveOptions) {
   const { metricsPort: port, metricsHost: host, metricsReads: countsReads, auditLog: path, auditSalt: salt } = config
   const audit = path === undefined
     ? undefined
-    : createAudit({ path, stdout, isRequired: config.auditRequired, salt, version, log })
+    : await Audit.open({ path, stdout, isRequired: config.auditRequired, salt, version, log })
   // Callers with the scope read them at the service's own port.
   const hasCallers = config.accessFile !== undefined
-  const readings = { ...options.readings, auditDropped: () => audit?.dropped() ?? 0 }
+  const readings = { ...options.readings, auditDropped: () => audit?.log.dropped ?? 0 }
   const metrics = port !== undefined || hasCallers
     ? createMetrics({ skills, version, countsReads, readings })
     : undefined
@@ -45,11 +45,11 @@ export async function observe (options: ObserveOptions) {
   }
   let server: Awaited<ReturnType<typeof listenForMetrics>> | undefined
   return {
-    observers: [metrics?.observer ?? [], audit?.observer ?? [], traces ?? []].flat() satisfies Observer[],
+    observers: [metrics?.observer ?? [], audit ?? [], traces ?? []].flat() satisfies Observer[],
     plugins,
     /** Makes spans of requests; registered before all other plugins. */
     tracing: traces?.plugin,
-    auditState: audit?.state,
+    auditState: audit && (() => audit.log.state),
     /** Opens the port of the metrics, and begins the audit log. */
     async start (): Promise<void> {
       if (metrics !== undefined && port !== undefined) {
@@ -59,7 +59,7 @@ export async function observe (options: ObserveOptions) {
       audit?.start(options)
     },
     /** Opens the audit log again, after a rotation. */
-    reopen (): void { audit?.reopen() },
+    reopen (): void { void audit?.log.reopen() },
     async close (): Promise<void> {
       await server?.close()
       await audit?.close()

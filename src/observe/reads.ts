@@ -14,8 +14,10 @@ export interface Read {
   readonly door: string | undefined
   readonly skill?: string | undefined
   readonly path?: string | undefined
-  /** Of a search, in characters: its words may be personal. */
-  readonly queryLength?: number | undefined
+  /** The words of a search. */
+  readonly query?: string | undefined
+  /** The number of skills that a search has found. */
+  readonly results?: number | undefined
 }
 
 /** Every kind of line, for the documents too. */
@@ -26,7 +28,7 @@ export const AUDIT_EVENTS = {
   'skill.manifest': 'the list of files of a skill',
   'skill.entry': 'the catalog entry of a skill',
   'skill.list': 'names or entries of many skills; one line for a list',
-  'skill.search': 'a search, without its words',
+  'skill.search': 'a search, with its words and the number of results',
   'discovery.index': 'a discovery index',
   'events.open': 'a stream of changes; its line is written when it opens',
   'auth.failed': 'a caller without valid credentials: 401. An address has 20 lines a minute, and then one with a count',
@@ -65,6 +67,7 @@ export function operationName (method: string): string {
 
 /** Longest text of a caller in a line, in characters. */
 const MAX_CHARACTERS = 512
+const MAX_QUERY_CHARACTERS = 200
 
 /** What a request of a route with one read asks for; undefined for routes that read no skill. */
 export function readOfRequest (request: FastifyRequest): Read | undefined {
@@ -74,7 +77,8 @@ export function readOfRequest (request: FastifyRequest): Read | undefined {
   const skill = text(own(params, 'name'))
   if (event === 'skill.file_read') return readOfFile(text(own(params, '*')), { door, skill })
   const words = event === 'skill.list' ? own(query, 'q') : undefined
-  return { event: words === undefined ? event : 'skill.search', door, skill, queryLength: lengthOf(words) }
+  if (words === undefined) return { event, door, skill }
+  return { event: 'skill.search', door, query: text(words, MAX_QUERY_CHARACTERS), results: request.found }
 }
 
 /** What a call has read, or was refused. */
@@ -85,12 +89,10 @@ export function readOfCall ({ tool, args, dialect, origin }: ObservedCall, outco
   const route = doorOf(origin as FastifyRequest)
   const door = route === 'tool-call' ? `tool-call/${dialect}` : route
   if (reads.event === 'skill.file_read') return readOfFile(text(own(args, reads.pathArgument)), { door, skill: given })
-  return {
-    event: reads.event,
-    door,
-    skill: outcome.skill ?? given,
-    queryLength: reads.event === 'skill.search' ? lengthOf(own(args, reads.queryArgument)) : undefined
-  }
+  if (reads.event !== 'skill.search') return { event: reads.event, door, skill: outcome.skill ?? given }
+  const found = own(outcome.result, 'skills')
+  const query = text(own(args, reads.queryArgument), MAX_QUERY_CHARACTERS)
+  return { event: reads.event, door, query, results: Array.isArray(found) ? found.length : undefined }
 }
 
 export function readOfOperation ({ method, params, origin }: ObservedOperation): Read | undefined {
@@ -120,11 +122,6 @@ function readsOf (request: FastifyRequest): Exclude<RouteReads, 'nothing'> | und
   return said === 'nothing' ? undefined : said
 }
 
-/** Of the whole text, which the log does not repeat. */
-function lengthOf (value: unknown): number | undefined {
-  return typeof value === 'string' ? value.length : undefined
-}
-
-function text (value: unknown): string | undefined {
-  return typeof value === 'string' ? maskSecrets(value.slice(0, MAX_CHARACTERS)) : undefined
+function text (value: unknown, characters = MAX_CHARACTERS): string | undefined {
+  return typeof value === 'string' ? maskSecrets(value.slice(0, characters)) : undefined
 }

@@ -52,6 +52,7 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
       if (page === undefined) throw new HttpProblem('bad_cursor')
       return page
     })
+    if (q !== undefined) request.found = total
     const skills = entries.join(',')
     return jsonText(reply, `{"skills":[${skills}],"total":${total},"next_cursor":${JSON.stringify(nextCursor)}}`)
   })

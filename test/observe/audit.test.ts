@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmdirSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import type { InjectOptions } from 'fastify'
 import fp from 'fastify-plugin'
 import t, { type Test } from 'tap'
@@ -9,7 +9,8 @@ import { createSecret } from '../../src/access/secret.ts'
 import { sha256 } from '../../src/core/shared/digest.ts'
 import type { Principal } from '../../src/http/callers.ts'
 import type { LineOutput } from '../../src/log.ts'
-import { createAudit } from '../../src/observe/audit.ts'
+import { Audit } from '../../src/observe/audit.ts'
+import { AuditLog } from '../../src/observe/audit-log.ts'
 import { DIALECTS } from '../../src/tools/dialects/index.ts'
 import { createTools } from '../../src/tools/tools.ts'
 import { buildService, type Files, followRoutes, type ServiceOptions } from '../helper/build.ts'
@@ -73,6 +74,8 @@ interface AuditLine {
   readonly [name: string]: unknown
 }
 
+const NO_OUTPUT: LineOutput = { dropped: 0, problem: undefined, write () {}, flush () {}, end: async () => 0 }
+
 interface AuditedOptions extends Pick<ServiceOptions, 'admitCall' | 'plug'> {
   readonly files?: Files
   readonly salt?: string
@@ -81,15 +84,15 @@ interface AuditedOptions extends Pick<ServiceOptions, 'admitCall' | 'plug'> {
 /** A service whose audit log is at hand, and required. */
 async function buildAudited (t: Test, { files = FILES, salt, ...options }: AuditedOptions = {}) {
   let text = ''
-  const stdout: LineOutput = { dropped: 0, problem: undefined, write: (line) => { text += line }, flush () {}, reopen () {} }
+  const stdout: LineOutput = { ...NO_OUTPUT, write: (line) => { text += line } }
   const log = { info () {}, warn () {} }
-  const audit = createAudit({ path: 'stdout', stdout, isRequired: true, version: '1', salt, log })
+  const audit = await Audit.open({ path: 'stdout', stdout, isRequired: true, version: '1', salt, log })
   const service = await buildService(t, {
     files,
     options: {
       ...options,
-      auditState: audit.state,
-      observe: () => [audit.observer],
+      auditState: () => audit.log.state,
+      observe: () => [audit],
       plug: (skills) => [audit.plugin, ...options.plug?.(skills) ?? []]
     }
   })
@@ -108,7 +111,7 @@ async function buildAudited (t: Test, { files = FILES, salt, ...options }: Audit
   }
 }
 
-t.test('K73: a line says what was read, by whom, with which outcome and digest, and the revision where the answer knew it', async (t) => {
+t.test('K73, K96: a line says what was read, by whom, with which outcome and digest, and the revision where the answer knew it', async (t) => {
   const { fetch, post, next } = await buildAudited(t)
   const { headers } = await fetch('/skills/demo?revision=current')
   const revision = headers.get('skill-revision')
@@ -125,8 +128,8 @@ t.test('K73: a line says what was read, by whom, with which outcome and digest, 
   ])
   for (const [path, event, target] of [
     ['/catalog', 'skill.list', { skills: 1 }],
-    ['/catalog?q=words', 'skill.search', { query_length: 5 }],
-    [`/catalog?q=${'many%20'.repeat(180)}`, 'skill.search', { query_length: 900 }]
+    ['/catalog?q=demo', 'skill.search', { query: 'demo', results: 1 }],
+    [`/catalog?q=${'many%20'.repeat(180)}`, 'skill.search', { query: 'many '.repeat(40), results: 0 }]
   ] as const) {
     await fetch(path)
     t.match(await next(1), [{ event, outcome: 'success', door: 'rest', target }], path)
@@ -316,13 +319,67 @@ t.test('K73: each line has the digest of the one before it', async (t) => {
 
 t.test('K73: a line that a crash has cut off is ended before the first new one, and a whole one is left', async (t) => {
   const path = join(t.testdir({ 'audit.log': '{"event":"ski' }), 'audit.log')
-  const unused: LineOutput = { dropped: 0, problem: undefined, write () {}, flush () {}, reopen () {} }
   for (const time of ['first', 'second']) {
     const log = { info () {}, warn () {} }
-    const audit = createAudit({ path, stdout: unused, isRequired: true, version: '1', salt: undefined, log })
+    const audit = await Audit.open({ path, stdout: NO_OUTPUT, isRequired: true, version: '1', salt: undefined, log })
     t.teardown(async () => { await audit.close() })
     t.equal(readFileSync(path, 'utf8'), '{"event":"ski\n', time)
   }
+})
+
+t.test('K73: a reopening that fails is a failure until the path is open, and costs counted lines', async (t) => {
+  const FAULTS = [
+    { code: 'EISDIR', breakPath: (path: string) => { mkdirSync(path) }, mend: (path: string) => { rmdirSync(path) } },
+    {
+      code: 'ENOENT',
+      breakPath: (path: string) => { renameSync(dirname(path), `${dirname(path)}.away`) },
+      mend: (path: string) => { renameSync(`${dirname(path)}.away`, dirname(path)) }
+    }
+  ]
+  for (const { code, breakPath, mend } of FAULTS) {
+    const path = join(t.testdir({ logs: {} }), 'logs/audit.jsonl')
+    const lines: string[] = []
+    const log = {
+      info: (_: object, line: string) => { lines.push(line) },
+      warn: (fields: object, line: string) => { lines.push(`${line} ${JSON.stringify(fields)}`) }
+    }
+    const audit = await AuditLog.open({ path, stdout: NO_OUTPUT, isRequired: true, log })
+    audit.append('skill.read', 'success', { skill: 'one' })
+    renameSync(path, `${path}.1`)
+    breakPath(path)
+    await audit.reopen()
+    t.equal(audit.state, 'refusing', code)
+    audit.append('skill.read', 'success', { skill: 'two' })
+    t.equal(audit.dropped, 1)
+    await audit.reopen()
+    t.equal(audit.state, 'refusing', 'for as long as it takes')
+    mend(path)
+    await until(() => audit.state === 'working')
+    audit.append('skill.read', 'success', { skill: 'three' })
+    audit.close()
+    const skillsIn = (file: string) => [...readFileSync(file, 'utf8').matchAll(/"skill":"(\w+)"/g)].map(([, name]) => name)
+    await until(() => skillsIn(path).length > 0)
+    t.strictSame([skillsIn(`${path}.1`), skillsIn(path)], [['one'], ['three']])
+    t.match(lines, [new RegExp(`^audit log cannot be written.*${code}`), 'audit log is written again'])
+  }
+})
+
+t.test('K73: a hundred rotations under load lose no line, and leave no descriptor and no listener behind', async (t) => {
+  const path = join(t.testdir({}), 'audit.jsonl')
+  const audit = await AuditLog.open({ path, stdout: NO_OUTPUT, isRequired: false, log: { info () {}, warn () {} } })
+  const opened = () => [readdirSync('/proc/self/fd').length, process.listenerCount('exit')]
+  const [descriptors = 0, listeners] = opened()
+  for (let i = 0; i < 100; i++) {
+    renameSync(path, `${path}.${i}`)
+    const reopened = audit.reopen()
+    audit.append('skill.read', 'success', { skill: String(i) })
+    await reopened
+  }
+  await until(() => opened()[1] === listeners && (opened()[0] ?? 0) <= descriptors + 1)
+  audit.close()
+  const text = () => readdirSync(dirname(path)).map((name) => readFileSync(join(dirname(path), name), 'utf8')).join('')
+  await until(() => text().split('\n').length === 101)
+  t.equal(new Set(text().matchAll(/"skill":"\d+"/g)).size, 100)
 })
 
 t.test('K73: with a salt no name and no address is in it, and equal ones stay equal', async (t) => {

@@ -120,7 +120,7 @@ t.test('K73: a full disk delays nothing where the log is not required', { skip: 
   t.match(await readiness(), { status: 'ready', detail: 'the audit log cannot be written; its lines wait, and are lost when they are too many' })
   await free.printed('"problem":"ENOSPC"')
   t.match(await free.stop(), { code: 0 })
-  t.match(free.log().find(({ problem }) => problem === 'ENOSPC'), { level: 40, path: '/dev/full', problem: 'ENOSPC', msg: 'the audit log cannot be written; its lines wait, and are lost beyond 8 MiB' })
+  t.match(free.log().find(({ problem }) => problem === 'ENOSPC'), { level: 40, path: '/dev/full', problem: 'ENOSPC', msg: /^audit log cannot be written, trying again each second; lines are dropped, or wait/ })
 })
 
 t.test('K73: where the log is required a full disk refuses reads until there is room', async (t) => {
@@ -134,11 +134,11 @@ t.test('K73: where the log is required a full disk refuses reads until there is 
   t.equal(await statusOf('/livez'), 200)
   t.match(await readiness(), { status: 503, detail: 'the audit log cannot be written, and AUDIT_REQUIRED refuses reads until it can' })
   // Looked for each second.
-  await service.printed('the audit log cannot be written')
+  await service.printed('audit log cannot be written')
   rmSync(path)
   service.signal('SIGHUP')
   await until(async () => await statusOf('/skills/demo') === 200)
-  await service.printed('the audit log is written again')
+  await service.printed('audit log is written again')
   t.match(await service.stop(), { code: 0 })
   for (const line of readFileSync(path, 'utf8').trim().split('\n')) t.match(JSON.parse(line), { event: String })
 })
@@ -155,7 +155,7 @@ t.test('K73: a disk that hangs delays no request and no end, and the log says th
   t.teardown(() => { connection.destroy() })
   // A pipe has room for 64 KiB, and a line of a read has more than 400 bytes.
   for (let i = 0; i < 200; i++) t.equal((await connection.send(request('GET', '/skills/demo')).response()).status, 200)
-  await service.printed(/"problem":"slow","msg":"the audit log cannot be written/)
+  await service.printed(/"problem":"slow","msg":"audit log cannot be written/)
   const { code, signal } = await service.stop()
   t.ok(code === 0 || signal === 'SIGKILL')
 })

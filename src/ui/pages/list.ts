@@ -50,7 +50,7 @@ const MAX_DESCRIPTION = 500
 const EXAMPLE = '---\nname: my-skill\ndescription: What it does. Use when …\n---\n\n# Steps\n'
 
 /** The list of skills, or what a search has found. */
-export const page: PageMaker = async ({ skills, validate, query: parameters, addresses, base }) => {
+export const page: PageMaker = async ({ request, skills, validate, query: parameters, addresses, base }) => {
   const question = readQuestion(parameters)
   const { query, root, target, cursor } = question
   const { valid, filter } = filterOf(question)
@@ -59,6 +59,7 @@ export const page: PageMaker = async ({ skills, validate, query: parameters, add
   }
   const found = await readCatalogPage(reader, { limit: DEFAULT_PAGE_ENTRIES, query, valid, root, filter, cursor })
   if (found === undefined) throw new HttpProblem('bad_cursor')
+  request.found = found.total
   const entries = found.entries.map((text) => {
     const entry = JSON.parse(text) as CatalogEntry & EntryVerdicts
     return { ...entry, root: skills.rootOf(entry.name) }

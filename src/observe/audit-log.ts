@@ -1,0 +1,159 @@
+import { hash, randomBytes } from 'node:crypto'
+import { close, constants, fstat, open, read, write } from 'node:fs'
+import { promisify } from 'node:util'
+import { reasonOf } from '../config/files/files.ts'
+import type { CoreLog } from '../core/shared/log.ts'
+import { errorCode } from '../core/shared/system-errors.ts'
+import type { AuditState } from '../http/readiness.ts'
+import { type LineOutput, openLineOutput } from '../log.ts'
+import type { AuditEvent } from './reads.ts'
+
+export type Outcome = 'success' | 'not_modified' | 'denied' | 'not_found' | 'failure' | 'error'
+
+export interface AuditLogOptions {
+  /** A file, or `stdout`. */
+  readonly path: string
+  /** The output of the log. */
+  readonly stdout: LineOutput
+  /** Whether reads are refused while lines cannot be written. */
+  readonly isRequired: boolean
+  readonly log: CoreLog
+}
+
+/** Time between two checks of the output, and between two attempts to open the file, in milliseconds. */
+const CHECK_MS = 1_000
+
+/** Who reads what is personal data. */
+const MODE = 0o640
+
+/** O_NONBLOCK makes a pipe without a reader an error. Otherwise opening it would wait. */
+const APPEND = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK
+
+/**
+ * The file of the audit log: a chain of lines, each with the SHA-256 of the line before it, from the start of the
+ * process on. While the file cannot be opened, lines are counted as dropped, and it is tried again each second.
+ */
+export class AuditLog {
+  /** The number of lines that were lost since the start. */
+  dropped = 0
+  readonly #options: AuditLogOptions
+  readonly #processId = randomBytes(4).toString('hex')
+  readonly #timer: NodeJS.Timeout
+  /** Undefined while the file cannot be opened. */
+  #output: LineOutput | undefined
+  /** Why the file could not be opened: the code of the system's error. */
+  #failure: string | undefined
+  #opening: Promise<void> | undefined
+  #reported: string | undefined
+  #isClosed = false
+  #count = 0
+  #prev: string | null = null
+
+  /** @throws the system's error when the file cannot be opened */
+  static async open (options: AuditLogOptions): Promise<AuditLog> {
+    const { path, stdout } = options
+    return new AuditLog(options, path === 'stdout' ? stdout : await openOutput(path))
+  }
+
+  private constructor (options: AuditLogOptions, output: LineOutput) {
+    this.#options = options
+    this.#output = output
+    this.#timer = setInterval(() => {
+      if (this.#output === undefined && this.#opening === undefined) void this.reopen()
+      this.#report()
+    }, CHECK_MS).unref()
+  }
+
+  get state (): AuditState {
+    if (this.#problem === undefined) return 'working'
+    return this.#options.isRequired ? 'refusing' : 'failing'
+  }
+
+  append (event: AuditEvent, outcome: Outcome, target: object, fields: object = {}): void {
+    const time = Date.now()
+    const id = `${time.toString(36)}-${this.#processId}-${(++this.#count).toString(36).padStart(6, '0')}`
+    const members = { time: new Date(time).toISOString(), id, event, outcome, ...fields, target, prev: this.#prev }
+    const line = JSON.stringify(members)
+    this.#prev = hash('sha256', line)
+    const output = this.#output
+    if (output === undefined) {
+      this.dropped++
+      return
+    }
+    // The log may lose lines of its own in the same output.
+    const before = output.dropped
+    output.write(`${line}\n`)
+    this.dropped += output.dropped - before
+  }
+
+  /** Opens the file again, after a rotation. Lines go to the old file until the new one is open. */
+  async reopen (): Promise<void> {
+    if (this.#options.path === 'stdout' || this.#isClosed) return
+    // A rotation while the file is being opened needs one more opening.
+    await this.#opening
+    this.#opening ??= this.#open().finally(() => { this.#opening = undefined })
+    await this.#opening
+  }
+
+  /** Writes what waits and closes the file. */
+  close (): void {
+    this.#isClosed = true
+    clearInterval(this.#timer)
+    if (this.#options.path !== 'stdout') void this.#output?.end()
+  }
+
+  get #problem (): string | undefined {
+    return this.#failure ?? this.#output?.problem
+  }
+
+  async #open (): Promise<void> {
+    const old = this.#output
+    try {
+      this.#output = await openOutput(this.#options.path)
+      this.#failure = undefined
+    } catch (error) {
+      this.#output = undefined
+      this.#failure = errorCode(error) || reasonOf(error)
+    }
+    void old?.end().then((lost) => { this.dropped += lost })
+    if (this.#isClosed) void this.#output?.end()
+    this.#report()
+  }
+
+  /** Logs that lines cannot be written, and that they can be written again. */
+  #report (): void {
+    const { path, isRequired, log } = this.#options
+    const problem = this.#problem
+    if (problem === this.#reported) return
+    this.#reported = problem
+    if (problem === undefined) {
+      log.info({ path, dropped: this.dropped }, 'audit log is written again')
+    } else {
+      const effect = isRequired ? 'reads are refused until then' : 'lines are dropped, or wait in up to 8 MiB of memory'
+      log.warn({ path, problem }, `audit log cannot be written, trying again each second; ${effect}`)
+    }
+  }
+}
+
+/** Opens a file for lines: makes it if there is none, and ends the half line that a crash may have left. */
+async function openOutput (path: string): Promise<LineOutput> {
+  const fd = await promisify(open)(path, APPEND, MODE)
+  try {
+    const { size } = await promisify(fstat)(fd)
+    if (size > 0 && await byteAt(path, size - 1) !== '\n') await promisify(write)(fd, '\n')
+    return openLineOutput({ fd, onDropped: () => {} })
+  } catch (error) {
+    await promisify(close)(fd)
+    throw error
+  }
+}
+
+async function byteAt (path: string, position: number): Promise<string> {
+  const fd = await promisify(open)(path, constants.O_RDONLY | constants.O_NONBLOCK)
+  try {
+    const { buffer, bytesRead } = await promisify(read)(fd, Buffer.alloc(1), 0, 1, position)
+    return buffer.toString('latin1', 0, bytesRead)
+  } finally {
+    await promisify(close)(fd)
+  }
+}
