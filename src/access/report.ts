@@ -23,6 +23,22 @@ export function findCaller (policy: Policy, name: string): Principal {
   throw new ConfigError(`${quote(name)} is not a token or link of the access file${near}`)
 }
 
+/** Returns the rows of a table: each skill of each folder, and whether each caller sees it. */
+export function describeAll (policy: Policy, skills: SkillManager): ReadonlyArray<readonly string[]> {
+  const callers = [policy.anonymous ?? [], policy.holders].flat().map((caller) => ({ caller, seen: new Set<string>() }))
+  const cellOf = ({ caller, seen }: typeof callers[number], root: string, name: string): string => {
+    const isGranted = refusalOf(caller) === undefined && policy.rules.some((rule) =>
+      rule.groups.some((group) => caller.groups.includes(group)) && rule.admits(root, name))
+    // Of several folders the first wins.
+    if (!isGranted || seen.has(name)) return isGranted ? 'shadowed' : '-'
+    seen.add(name)
+    return 'yes'
+  }
+  const rows = skills.rootNames.flatMap((root) => skills.skillsIn(root).map((name) =>
+    [name, root, ...callers.map((each) => cellOf(each, root, name))]))
+  return [['SKILL', 'FOLDER', ...callers.map(({ caller }) => caller.name)], ...rows]
+}
+
 /** What a caller sees: a sentence, and a row of name, root and reason for each skill. */
 export function describeCaller (
   policy: Policy, skills: SkillManager, caller: string

@@ -25,11 +25,18 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   process.exit(EXIT_OF_LOST_OUTPUT)
 })
 
+const argv = process.argv.slice(2)
+const { env } = process
+const print = (text: string): void => { process.stdout.write(text) }
+const printError = (text: string): void => { process.stderr.write(text) }
+
 // Loaded now, so that its code is kept too.
-const { runCommandLine } = await import('./run.ts')
-process.exitCode = await runCommandLine(process.argv.slice(2), {
-  env: process.env,
-  cwd: process.cwd(),
-  print: (text) => { process.stdout.write(text) },
-  isTerminal: process.stdout.isTTY
-}, (text) => { process.stderr.write(text) })
+const { runLight } = await import('./light.ts')
+const code = await runLight(argv, env, print, printError)
+if (code === undefined) {
+  const { runCommandLine } = await import('./run.ts')
+  const context = { env, cwd: process.cwd(), print, isTerminal: process.stdout.isTTY }
+  process.exitCode = await runCommandLine(argv, context, printError)
+} else {
+  process.exitCode = code
+}

@@ -6,7 +6,7 @@ import { FAIL_ON } from '../validate/project-file.ts'
 import { REPORTERS } from '../validate/report/index.ts'
 import { TARGET_WORDS } from '../verdicts/targets.ts'
 import type { Arguments, RunCommand } from './command.ts'
-import { readCommit, readPackageVersion } from '../config/package-files.ts'
+import { versionText } from './version.ts'
 
 /** Their options are those that are declared here. */
 type AnyCommand = RunCommand<never>
@@ -28,7 +28,7 @@ export function createProgram (
   const program = new Command('skillserve')
     .description('Serves folders of Agent Skills over HTTP.')
     .version(versionText(), '-v, --version', 'print the version')
-    .helpOption('-h, --help', 'print what a command takes')
+    .helpOption('-h, --help', 'show help')
     .helpCommand(false)
     .configureHelp({
       helpWidth: HELP_WIDTH,
@@ -58,10 +58,10 @@ A folder that is named like a command is ./NAME.`)
   add('serve [DIR...]', 'serve folders of skills over HTTP (the default)', () => import('./commands/serve.ts'), ALL)
     .addHelpText('after', ({ command }) => variablesHelp(command))
     .addHelpText('after', `
-Flags beat the environment, the environment beats defaults. The access file, the trust file and the lock are read
-again within two seconds of a change, and at SIGHUP, which also reads --config again, checks the sources and reopens
-the audit log.
-Exits with 0 after SIGTERM or SIGINT, with 1 for a setting that cannot be used and after an error that nobody handled.`)
+Flags override the environment, the environment overrides defaults. The access file, the trust file and the lock are
+read again within two seconds of a change, and at SIGHUP, which also reads --config again, checks the sources and
+reopens the audit log.
+Exits with 0 after SIGTERM or SIGINT, with 1 for a setting that cannot be used and after an unexpected error.`)
 
   add('dev <DIR...>', 'preview folders of skills while they are written', () => import('./commands/dev.ts'),
     ['port', 'linkTargets', 'layout', 'stateDir'])
@@ -96,11 +96,11 @@ NAME is the folder to make, such as skills/my-skill. Exits with 1 when it is the
     .addOption(new Option('--dry-run', 'print what --fix would change, and write nothing').implies({ fix: true }))
     .addOption(watch)
     .option('--baseline <FILE>', 'accept the findings in FILE')
-    .option('--write-baseline', 'write all findings there are into that FILE, or that of .skillserve.yaml')
+    .option('--write-baseline', 'accept all current findings: write them to the baseline file')
     .addHelpText('after', `
 PATH is a folder of skills, a skill, a SKILL.md, or the address of a source; default ./skills. A file .skillserve.yaml
 next to the skills, or above them up to the working folder, may hold targets, fail_on, max_warnings and baseline. Flags
-beat it.
+override it.
 
 Exits with 0 when nothing fails, with 1 when something does, with 2 for wrong use and for a path without skills, with 3
 after a fault of this program.`)
@@ -127,25 +127,25 @@ DIR is a skill, a folder of skills, or the address of a source. Exits with 0 whe
 would serve every skill of the folders and of the lock, with 1 otherwise.`)
 
   add('token <NAME>', 'make a token or a link for the access file', () => import('./commands/token.ts'))
-    .option('--group <GROUP>', 'a group of its holder; may be repeated', collect)
-    .option('--scope <SCOPE>', 'what it is good for; may be repeated; default skills:read', collectScopes)
+    .option('--group <GROUP>', 'group to put the holder in (repeatable)', collect)
+    .option('--scope <SCOPE>', 'scope to grant (repeatable); default skills:read', collectScopes)
     .option('--expires <WHEN>', '30d, or a date such as 2027-03-01; default: never')
     .option('--link', 'a secret path for clients of discovery that send no header')
     .addHelpText('after', `
-Prints the secret, which nothing else ever prints, and the line for the access file.`)
+Prints the secret once (it cannot be shown again) and the line for the access file.`)
 
   add('access <FILE> [DIR...]', 'list who sees what by an access file', () => import('./commands/access.ts'), FOLDERS)
     .addOption(new Option('--as <NAME>',
       'what the holder of this token or link sees, and by which rule; anonymous, or group:G').conflicts('skill'))
     .option('--skill <SKILL>', 'who sees this skill, in each folder that has it')
     .addHelpText('after', `
-Folders are those of serve. Without a question, checks the file. Exits with 1 when the file cannot be used, or there is
-no such token, link or skill.`)
+DIR as for \`serve\`. Without --as or --skill, prints a table: which skills each caller sees. Exits with 1 when the file
+cannot be used, or there is no such token, link or skill.`)
 
   add('export <OUT> [DIR...]', 'write skills as files for any static web server', () => import('./commands/export.ts'),
     [...FOLDERS, 'accessFile', 'lockFile', 'trustFile'])
     .option('--as <NAME>', 'with an access file: what this token, link or group:G sees; default anonymous')
-    .option('--prune', 'remove what earlier exports wrote for clients with an earlier index, too')
+    .option('--prune', 'also delete files that only older indexes refer to')
     .addHelpText('after', `
 Writes the documents of skill discovery and all that they list below OUT. What did not change is not written again.
 Exits with 0 when every skill is in the export, with 2 when some are not, with 1 when nothing could be exported.`)
@@ -173,7 +173,7 @@ ready; with 1 and a line that says why when it is not.`)
 bash  source <(skillserve completion bash)
 zsh   source <(skillserve completion zsh)`)
 
-  program.command('help [COMMAND]').summary('print this, or what a command takes').action((name = program.name()) => {
+  program.command('help [COMMAND]').summary('show help for skillserve or a command').action((name = program.name()) => {
     const { commands } = program
     const command = [program, ...commands].find((each) => each.name() === name)
     if (command !== undefined) return command.outputHelp()
@@ -223,9 +223,4 @@ function variablesHelp (command: Command): string {
   const width = Math.max(...rows.map(({ variable }) => variable.length))
   const lines = rows.map((row) => helper.formatItem(row.variable, width, describe(row), helper))
   return `\nEnvironment:\n${lines.join('\n')}`
-}
-
-function versionText (): string {
-  const commit = readCommit()
-  return `${readPackageVersion()}${commit === undefined ? '' : ` (${commit.slice(0, 12)})`}`
 }

@@ -71,6 +71,8 @@ t.test('K82: what is not a command and not a folder, or is a skill, is one line 
     [['--port', '0', 'other'], /^"other" is not a command, and not a folder here/],
     [['owner/repo'], /^"owner\/repo" is not a folder here, .* did you mean "github:owner\/repo"\? .* "\.\/owner\/repo"$/],
     [['sync', 'git+https://', 'https://x.example/a.zip'], /^the address git\+https:\/\/… cannot be used: it is not an address such as https:\/\/host\/path$/],
+    ...['github:a', 'github:acme/', 'github:'].map((address) =>
+      [['sync', address], /^the address … cannot be used: write it as github:OWNER\/REPOSITORY$/] as const),
     [['skills/demo'], /^"skills\/demo" is itself a skill, with its own SKILL\.md: give the folder that holds it, "\.\/skills"$/],
     [['skills', './skills/demo/'], /^"\.\/skills\/demo\/" is itself a skill, .*"\.\/skills"$/],
     [['shouted'], /^"shouted" is itself a skill, with its own SKILL\.MD: give the folder that holds it, "\."$/],
@@ -92,7 +94,7 @@ t.test('K82: what is not a command and not a folder, or is a skill, is one line 
     [['dev'], /^missing required argument 'DIR'$/],
     [['completion'], /^missing required argument 'SHELL'$/],
     [['completion', 'fish'], /Allowed choices are bash, zsh/],
-    [['healthcheck', '--port', '1'], /^GET \/readyz has no answer: connect ECONNREFUSED 127\.0\.0\.1:1; HOST, PORT and BASE_PATH, or their flags, say where the service is$/],
+    [['healthcheck', '--port', '1'], /^GET \/readyz has no answer: connect ECONNREFUSED 127\.0\.0\.1:1; check --host, --port and --base-path$/],
     [['healthcheck', '--port', '0'], /port 0 takes any free port/]
   ]
   for (const [argv, line] of cases) {

@@ -1,6 +1,6 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import fs, { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import fs, { chmodSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Client } from '@modelcontextprotocol/client'
@@ -23,6 +23,18 @@ const noTerminal = !existsSync(TERMINAL) && `there is no ${TERMINAL}`
 t.test('K82: a command prints to stdout and ends with 0, a mistake prints to stderr and ends with 1', async (t) => {
   t.match(await runProcess(t, { args: ['version'] }), { code: 0, stdout: new RegExp(`^${version.replaceAll('.', '\\.')}(?: \\([0-9a-f]{12}\\))?\\n$`), stderr: '' })
   t.match(await runProcess(t, { args: ['verison'] }), { code: 1, stdout: '', stderr: /^skillserve: "verison" is not a command, [^\n]+\n$/ })
+})
+
+t.test('K82: version and healthcheck load few modules', async (t) => {
+  for (const args of [['version'], ['healthcheck', '--port', '1']]) {
+    const folder = t.testdir({})
+    await runProcess(t, { args, env: { NODE_V8_COVERAGE: folder } })
+    const loaded = readdirSync(folder).flatMap((name) => {
+      const { result } = JSON.parse(readFileSync(join(folder, name), 'utf8')) as { result: Array<{ url: string }> }
+      return result.filter(({ url }) => url.startsWith('file:'))
+    })
+    t.ok(loaded.length > 2 && loaded.length <= 12, `${args.join(' ')}: ${loaded.length}`)
+  }
 })
 
 t.test('a reader of the output that leaves ends the command without a word', async (t) => {

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { Policy } from '../../access/policy.ts'
-import { describeCaller, describeSkill } from '../../access/report.ts'
+import { describeAll, describeCaller, describeSkill } from '../../access/report.ts'
 import { readTextFile } from '../../config/files/yaml-file.ts'
 import { openRoots } from '../../config/roots.ts'
 import { ROOT_PROBLEMS } from '../../core/roots/root.ts'
@@ -39,7 +39,7 @@ export const run: RunCommand<Options> = async ({ positionals: [name = '', ...pos
       print(`${describeSkill(policy, skills, skill).join('\n')}\n`)
     } else {
       const secrets = counted(policy.holders.length, 'token or link', 'tokens and links')
-      print(`${secrets}, ${counted(policy.rules.length, 'rule')}\n`)
+      print(`${secrets}, ${counted(policy.rules.length, 'rule')}\n${inColumns(describeAll(policy, skills))}`)
     }
     return 0
   } finally {

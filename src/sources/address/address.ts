@@ -4,7 +4,7 @@ import { decode, parseUrl, SCP_LIKE } from './parts.ts'
 
 /** A repository as installers write it. */
 const GITHUB = /^github:(?=[\w.-]+\/[\w.-]+)/i
-const ADDRESS = /^(?:[a-z][a-z\d+.-]*:\/\/|github:[\w.-]+\/[\w.-])/i
+const ADDRESS = /^(?:[a-z][a-z\d+.-]*:\/\/|github:)/i
 const BEGIN = '(?:[a-z][a-z\\d+.-]*://|github:)'
 /** What ends an address before it: another one, or a folder that is written `/…`, `./…`, `../…` or `~…`. */
 const NEXT = `:(?:/(?!/)|\\.{1,2}/|~|${BEGIN})`
@@ -27,6 +27,7 @@ export function outlineOf (text: string): string {
  * @throws AddressError for what cannot be used
  */
 export function parseAddress (text: string): Source {
+  if (/^github:/i.test(text) && !GITHUB.test(text)) throw new AddressError('write it as github:OWNER/REPOSITORY')
   const [address = '', ...rest] = text.replace(GITHUB, 'git+https://github.com/').split('#')
   const protocol = URL.canParse(address) ? new URL(address).protocol : ''
   const kinds = SOURCE_KINDS.filter(({ protocols }) => protocols.includes(protocol))
