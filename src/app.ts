@@ -70,7 +70,9 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   const { rewriteUrl } = access ?? {}
   const app: FastifyInstance = fastify(httpServerOptions({ ...options, observer, rewriteUrl }))
   app.addHook('onClose', async () => { for (const feed of feeds.all()) feed.close() })
-  for (const property of ['principal', 'trace', 'pinnedView', 'problemCode', 'found']) app.decorateRequest(property, undefined)
+  for (const property of ['principal', 'trace', 'pinnedView', 'problemCode', 'found']) {
+    app.decorateRequest(property, undefined)
+  }
   if (options.tracing !== undefined) await app.register(options.tracing)
   await app.register(connections, { shutdown })
   await app.register(security, { loopbackOnly, allowedHosts })
