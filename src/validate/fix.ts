@@ -1,19 +1,20 @@
 import { lstatSync, readFileSync } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
 import { createTwoFilesPatch, structuredPatch } from 'diff'
+import { isMap, isScalar, isSeq, type ParsedNode, parseDocument, type Scalar, visit } from 'yaml'
 import { replaceFile } from '../config/files/files.ts'
 import { locateFrontmatter } from '../core/format/fences.ts'
 import {
   AGENT_FIELDS, isMisspelt, isValidName, KNOWN_FIELDS, misspeltFields, nameAsYaml
 } from '../core/format/fields.ts'
 import { preventsUse } from '../core/format/findings.ts'
-import { isPlainScalar, parseFrontmatter } from '../core/format/frontmatter.ts'
-import { fieldPositions } from '../core/format/positions.ts'
+import { parseFrontmatter, quotePlainValues } from '../core/format/frontmatter.ts'
 import { decodeUtf8 } from '../core/read/decode.ts'
-import { isJsonObject, own } from '../core/shared/json.ts'
+import { isJsonObject } from '../core/shared/json.ts'
 import { MAX_MAIN_FILE_BYTES } from '../core/shared/limits.ts'
 import type { Frontmatter } from '../core/shared/skill.ts'
 import { printable } from '../core/shared/text.ts'
+import { implicitTypeOf } from '../verdicts/rules/portable-yaml.ts'
 import type { OpenedSkills } from './validate.ts'
 
 /** Several too: behind the first one, no reader finds the frontmatter. */
@@ -22,28 +23,35 @@ const BYTE_ORDER_MARKS = /^\uFEFF+/
 /** CRLF, but none behind another CR: without it a second run would find one. */
 const LINE_END = /(?<!\r)\r\n/g
 
-/** Values that are all of their line: in quotes, or without a mark at the beginning. */
-const MOVABLE = /^(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[A-Za-z0-9].*)$/
+/** Lines of one place that are shown: other line ends change the whole file. */
+const MAX_SHOWN_LINES = 40
 
-/** A value in quotes, and the blanks before it. */
-const QUOTED = /^[ \t]*(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*')/
-
-/** Values of `name` in one line that another one can replace. */
-const ONE_LINE_NAME = /^(?:"[^"]*"|'[^']*'|[^#"'|>[{]*)$/
-
-/** Changed lines of one place that are shown; more are counted. */
-const MAX_SHOWN_LINES = 6
-
-/** Lines of frontmatter, and what they read as. */
-interface Fields {
-  readonly lines: readonly string[]
-  readonly values: Frontmatter
+/** A field of the frontmatter, where it stands. */
+interface Field {
+  readonly name: string
+  readonly key: Scalar.Parsed
+  readonly value: ParsedNode | null
 }
 
-/** A change that is certain, with what the new lines have to read as; undefined where there is nothing to do. */
-type Fix = (fields: Fields, folder: string) => Fields | undefined
+/** A frontmatter that could be read. */
+interface Fields {
+  readonly source: string
+  readonly values: Frontmatter
+  /** None for an empty one. */
+  readonly fields: readonly Field[]
+}
 
-const FIXES: readonly Fix[] = [quoteValues, renameFields, writeName, joinTools, moveUnknown]
+/** A part of the source that is replaced, by its offsets. */
+interface Edit {
+  readonly start: number
+  readonly end: number
+  readonly text: string
+}
+
+/** Edits that are certain, with what the result has to read as; undefined where there is nothing to do. */
+type Fix = (fields: Fields, folder: string) => { edits: readonly Edit[], values: Frontmatter } | undefined
+
+const FIXES: readonly Fix[] = [quoteImplicitTypes, renameFields, writeName, joinTools, moveUnknown]
 
 /** A main file after its certain fixes, if there are any, and why its frontmatter was left as it is. Pure. */
 export function fixText (text: string, folder: string): { readonly text: string, readonly left?: string } {
@@ -51,28 +59,27 @@ export function fixText (text: string, folder: string): { readonly text: string,
   const bytes = Buffer.from(plain)
   const location = locateFrontmatter(bytes)
   if (location.kind !== 'found') return { text: plain }
-  const { findings } = parseFrontmatter(bytes.subarray(location.start, location.end))
+  const { start, end, bodyStart } = location
+  const source = bytes.toString('utf8', start, end)
+  const { findings } = parseFrontmatter(Buffer.from(source))
   // What a part means that is not read, nobody knows: a field that seems to be missing may stand in it.
   const left = findings.find((found) => preventsUse(found) && found.code !== 'frontmatter_empty')?.message
   if (left !== undefined) return { text: plain, left }
-  let lines: readonly string[] = bytes.toString('utf8', location.start, location.end).split('\n').slice(0, -1)
-  for (const fix of FIXES) {
-    const before = read(lines)
-    const next = fix({ lines, values: before.values }, folder)
-    if (next === undefined) continue
-    const after = read(next.lines)
-    if (isDeepStrictEqual(after.values, next.values) && after.errors <= before.errors) lines = next.lines
-  }
-  const [head, body] = [bytes.toString('utf8', 0, location.start), bytes.toString('utf8', location.end)]
-  return { text: `${head}${lines.map((line) => `${line}\n`).join('')}${body}` }
+  const isRepaired = findings.some(({ code }) => code === 'yaml_repaired')
+  let fields = readFields(isRepaired ? quotePlainValues(source).text : source)
+  if (fields === undefined) return { text: plain }
+  for (const fix of FIXES) fields = apply(fix, fields, folder)
+  const [opening, closing] = [[0, start], [end, bodyStart]].map(([from, to]) =>
+    bytes.toString('utf8', from, to).replace(/[ \t]+$/m, ''))
+  return { text: `${opening}${fields.source}${closing}${bytes.toString('utf8', bodyStart)}` }
 }
 
 interface FixOptions {
   readonly isDryRun: boolean
   /** Receives the patches of a dry run, as lines that steer no terminal. */
   readonly print: (text: string) => void
-  /** Receives a sentence on each place that was fixed, and on each file whose frontmatter was left as it is. */
-  readonly warn: (sentence: string) => void
+  /** Receives each place that was fixed, with its lines, and each file whose frontmatter was left as it is. */
+  readonly warn: (text: string) => void
 }
 
 /**
@@ -99,18 +106,14 @@ export async function fixAll (
         continue
       }
       await replaceFile(path, after, JSON.stringify(shown))
-      for (const change of changesOf(before, after)) warn(printable(`fixed ${shown}:${change}`))
+      for (const { newStart, lines } of structuredPatch('', '', before, after, '', '', { context: 0 }).hunks) {
+        const more = lines.length > MAX_SHOWN_LINES ? [`and ${lines.length - MAX_SHOWN_LINES} more lines`] : []
+        const shownLines = [`fixed ${shown}:${Math.max(newStart, 1)}`, ...lines.slice(0, MAX_SHOWN_LINES), ...more]
+        warn(shownLines.map(printable).join('\n'))
+      }
     }
   }
   return isFixed
-}
-
-/** `2: -name: other +name: demo` for each place that differs. */
-function changesOf (before: string, after: string): readonly string[] {
-  return structuredPatch('', '', before, after, '', '', { context: 0 }).hunks.map(({ newStart, lines }) => {
-    const what = lines.length > MAX_SHOWN_LINES ? `${lines.length} changed lines` : lines.join(' ')
-    return `${Math.max(newStart, 1)}: ${what}`
-  })
 }
 
 function readText (path: string): string | undefined {
@@ -122,120 +125,120 @@ function readText (path: string): string | undefined {
   }
 }
 
-function read (lines: readonly string[]): { readonly values: Frontmatter, readonly errors: number } {
-  const { frontmatter, findings } = parseFrontmatter(Buffer.from(lines.map((line) => `${line}\n`).join('')))
-  return { values: frontmatter, errors: findings.filter(preventsUse).length }
+/** Undefined for what is no mapping of lines, and for what one of the two parsers refuses. */
+function readFields (source: string): Fields | undefined {
+  const { frontmatter: values, findings } = parseFrontmatter(Buffer.from(source))
+  if (findings.some((found) => found.severity === 'error' && found.code !== 'frontmatter_empty')) return undefined
+  const { contents, errors } = parseDocument(source, { uniqueKeys: false, logLevel: 'silent' })
+  if (errors.length > 0) return undefined
+  if (contents === null) return { source, values, fields: [] }
+  if (!isMap(contents) || contents.flow === true) return undefined
+  const fields = contents.items.flatMap(({ key, value }) =>
+    isScalar(key) && typeof key.value === 'string' ? { name: key.value, key, value } : [])
+  return { source, values, fields }
 }
 
-/** One-line values that were read although they are not YAML, in quotes. */
-function quoteValues ({ lines, values }: Fields): Fields {
-  const quoted = lines.map((line) =>
-    line.replace(/^([A-Za-z0-9_-]+):[ \t]+(\S.*)$/, (whole, field: string, value: string) => {
-      const text = value.trimEnd()
-      return values[field] === text && !isPlainScalar(text) ? `${field}: ${quoteScalar(text)}` : whole
-    }))
-  return { lines: quoted, values }
+/** A frontmatter after a fix; as it was, if it would not read as it has to. */
+function apply (fix: Fix, fields: Fields, folder: string): Fields {
+  const { edits = [], values } = fix(fields, folder) ?? {}
+  const source = edits.toSorted((a, b) => b.start - a.start)
+    .reduce((text, { start, end, text: inserted }) => text.slice(0, start) + inserted + text.slice(end), fields.source)
+  const after = values && readFields(source)
+  return after !== undefined && isDeepStrictEqual(after.values, values) ? after : fields
 }
 
-/** What stands behind the colon of a field: its value, and a comment with the blanks before. */
-function splitComment (text: string): readonly [value: string, comment: string] {
-  const start = QUOTED.exec(text)?.[0].length ?? 0
-  const blank = text.slice(start).search(/[ \t]#/)
-  if (blank === -1) return [text.trim(), '']
-  const value = text.slice(0, start + blank).trimEnd()
-  return [value.trimStart(), text.slice(value.length)]
-}
-
-/** YAML refuses the control characters that JSON leaves as they are. */
-function quoteScalar (text: string): string {
-  return JSON.stringify(text).replaceAll(/[\x7f-\x9f]/g, (character) => `\\u00${character.charCodeAt(0).toString(16)}`)
+/** Text that some readers take for a date, a number or a truth value, in quotes. */
+function quoteImplicitTypes ({ source, values }: Fields): ReturnType<Fix> {
+  const edits: Edit[] = []
+  visit(parseDocument(source, { uniqueKeys: false, logLevel: 'silent' }), {
+    Scalar (_key, { type, value, range }) {
+      if (type !== 'PLAIN' || typeof value !== 'string' || !range || implicitTypeOf(value) === undefined) return
+      edits.push({ start: range[0], end: range[1], text: JSON.stringify(value) })
+    }
+  })
+  return { edits, values }
 }
 
 /** Fields of the format that are misspelt, or written in another case, by their right names. */
-function renameFields ({ lines, values }: Fields): Fields {
+function renameFields ({ values, fields }: Fields): ReturnType<Fix> {
   const right = misspeltFields(values)
-  const renamed = lines.map((line) => {
-    const [name = ''] = /^[^:]*/.exec(line) ?? []
-    const field = right.get(name)
-    return field === undefined ? line : `${field}${line.slice(name.length)}`
+  const edits = fields.flatMap(({ name, key: { range: [start, end] } }) => {
+    const text = right.get(name)
+    return text === undefined ? [] : [{ start, end, text }]
   })
   const entries = Object.entries(values).map(([name, value]) => [right.get(name) ?? name, value])
-  return { lines: renamed, values: Object.fromEntries(entries) }
+  return { edits, values: Object.fromEntries(entries) }
 }
 
 /** The folder's name, where it is a valid one. */
-function writeName ({ lines, values }: Fields, folder: string): Fields | undefined {
+function writeName ({ source, values, fields }: Fields, folder: string): ReturnType<Fix> {
   if (!isValidName(folder) || values['name'] === folder) return undefined
   const named = { ...values, name: folder }
-  const value = nameAsYaml(folder)
-  const position = fieldPositions(lines.join('\n')).get('name')
-  if (position === undefined) return { lines: [`name: ${value}`, ...lines], values: named }
-  const at = position.line - 2
-  const line = lines[at] ?? ''
-  const [head = ''] = /^["']?name["']?[ \t]*:/.exec(line) ?? []
-  const [old, comment] = splitComment(line.slice(head.length))
-  return ONE_LINE_NAME.test(old) ? { lines: lines.with(at, `${head} ${value}${comment}`), values: named } : undefined
+  const text = nameAsYaml(folder)
+  const field = fields.find(({ name }) => name === 'name')
+  if (field === undefined) return { edits: [{ start: 0, end: 0, text: `name: ${text}\n` }], values: named }
+  const { value } = field
+  if (!isScalar(value) || value.type?.startsWith('BLOCK')) return undefined
+  const [start, end] = value.range
+  const isEmpty = start === end && source[start - 1] === ':'
+  return { edits: [{ start, end, text: isEmpty ? ` ${text}` : text }], values: named }
 }
 
 /** `allowed-tools` as one text. Lists with comments or blanks in them are left alone. */
-function joinTools ({ lines, values }: Fields): Fields | undefined {
-  const tools = values['allowed-tools']
-  const block = blockOf(lines, 'allowed-tools')
-  if (block === undefined || !Array.isArray(tools) || tools.length === 0) return undefined
-  const arePlain = tools.every((tool) => typeof tool === 'string' && /^\S+$/.test(tool))
-  if (!arePlain || lines.slice(block.start, block.end).some((line) => line.includes('#'))) return undefined
+function joinTools ({ source, values, fields }: Fields): ReturnType<Fix> {
+  const { key, value } = fields.find(({ name }) => name === 'allowed-tools') ?? {}
+  if (key === undefined || !isSeq(value) || value.items.length === 0) return undefined
+  const tools = value.items.map((item) => isScalar(item) ? item.value : undefined)
+  const [start, end] = [key.range[1], value.range[1]]
+  const old = source.slice(start, end)
+  if (old.includes('#') || !tools.every((tool) => typeof tool === 'string' && /^\S+$/.test(tool))) return undefined
   const text = tools.join(' ')
-  const value = /^[A-Za-z][\w() -]*$/.test(text) ? text : JSON.stringify(text)
+  const quoted = /^[A-Za-z][\w() -]*$/.test(text) ? text : JSON.stringify(text)
   return {
-    lines: lines.toSpliced(block.start, block.end - block.start, `allowed-tools: ${value}`),
+    edits: [{ start, end, text: `: ${quoted}${old.endsWith('\n') ? '\n' : ''}` }],
     values: { ...values, 'allowed-tools': text }
   }
 }
 
 /** One-line fields that nobody reads, as text in `metadata`. */
-function moveUnknown ({ lines, values }: Fields): Fields | undefined {
+function moveUnknown (all: Fields): ReturnType<Fix> {
+  const { source, values, fields } = all
   const metadata = isJsonObject(values['metadata']) ? values['metadata'] : {}
-  const moved = new Map<string, unknown>()
-  const movedLines: string[] = []
-  const rest = lines.filter((line, index) => {
-    const [, field = ''] = /^([A-Za-z][\w-]*):[ \t]/.exec(line) ?? []
-    const [text, comment] = splitComment(line.slice(field.length + 1))
-    const value = own(values, field)
-    const isKnown = field === '' || KNOWN_FIELDS.has(field) || AGENT_FIELDS.has(field) || isMisspelt(field)
-    const isOneLine = MOVABLE.test(text) && !/^[ \t]+\S/.test(lines[index + 1] ?? '')
-    // A value that is not there says nothing, and as a text it would.
-    const isNothing = value === undefined || value === null
-    if (isKnown || !isOneLine || isNothing || Object.hasOwn(metadata, field)) return true
-    moved.set(field, typeof value === 'string' ? value : text)
-    movedLines.push(`${field}: ${/^["']/.test(text) ? text : quoteScalar(text)}${comment}`)
-    return false
-  })
+  const place = placeInMetadata(all)
+  if (place === undefined) return undefined
+  const moved = new Map<string, string>()
+  const edits: Edit[] = []
+  let added = place.head
+  for (const { name, key, value } of fields) {
+    const isRead = KNOWN_FIELDS.has(name) || AGENT_FIELDS.has(name) || isMisspelt(name) || Object.hasOwn(metadata, name)
+    if (isRead || !isScalar(value) || value.value === null || value.anchor !== undefined || value.tag) continue
+    const [start, [valueStart, valueEnd]] = [key.range[0], value.range]
+    const end = source.indexOf('\n', valueEnd) + 1
+    const isOneLine = /(?:^|\n)$/.test(source.slice(0, start)) && !source.slice(start, valueEnd).includes('\n') &&
+      !/^[ \t]+\S/.test(source.slice(end))
+    if (!isOneLine || end === 0 || key.type !== 'PLAIN') continue
+    const written = source.slice(valueStart, valueEnd)
+    moved.set(name, typeof value.value === 'string' ? value.value : written)
+    const text = value.type === 'PLAIN' ? JSON.stringify(written) : written
+    added += `${place.indent}${name}: ${text}${source.slice(valueEnd, end).trimEnd()}\n`
+    edits.push({ start, end, text: '' })
+  }
   if (moved.size === 0) return undefined
-  const others = Object.entries(values).filter(([field]) => !moved.has(field))
-  const block = blockOf(rest, 'metadata')
-  const entry = rest.slice(block?.start ?? 0, block?.end ?? 0).find((line) => /^[ \t]+[^\s#]/.test(line))
-  const indent = /^[ \t]+/.exec(entry ?? '')?.[0] ?? '  '
-  const end = block?.end ?? rest.length
-  const added = [...block === undefined ? ['metadata:'] : [], ...movedLines.map((line) => `${indent}${line}`)]
+  const others = Object.entries(values).filter(([name]) => !moved.has(name))
   return {
-    lines: rest.toSpliced(end, 0, ...added),
+    edits: [...edits, { start: place.offset, end: place.offset, text: added }],
     values: { ...Object.fromEntries(others), metadata: { ...metadata, ...Object.fromEntries(moved) } }
   }
 }
 
-/** The lines of a top-level field: its own, and those below that are indented or items of its list. */
-function blockOf (
-  lines: readonly string[], field: string
-): { readonly start: number, readonly end: number } | undefined {
-  const position = fieldPositions(lines.join('\n')).get(field)
-  if (position === undefined) return undefined
-  const start = position.line - 2
-  let end = start + 1
-  for (let at = end; at < lines.length; at++) {
-    const line = lines[at] ?? ''
-    if (/^(?:[ \t]+\S|-[ \t])/.test(line)) end = at + 1
-    // A blank line is inside when more of the field follows.
-    else if (line.trim() !== '') break
+/** Where another entry of `metadata` goes, with what stands before it in its line. */
+function placeInMetadata ({ source, fields }: Fields): { offset: number, head: string, indent: string } | undefined {
+  const { key, value } = fields.find(({ name }) => name === 'metadata') ?? {}
+  if (key === undefined) return { offset: source.length, head: 'metadata:\n', indent: '  ' }
+  if (isScalar(value) && value.value === null) {
+    return { offset: source.indexOf('\n', value.range[1]) + 1, head: '', indent: '  ' }
   }
-  return { start, end }
+  const first = isMap(value) && value.flow !== true ? value.items[0]?.key.range?.[0] : undefined
+  if (value == null || first === undefined) return undefined
+  return { offset: value.range[1], head: '', indent: source.slice(source.lastIndexOf('\n', first) + 1, first) }
 }

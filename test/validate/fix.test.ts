@@ -24,9 +24,9 @@ t.test('K79: --fix mends what is certain, once, and keeps comments and order', a
   t.match(await run(cwd, '--fix', '--dry-run'), { code: 1, out: /^--- skills\/demo\/SKILL\.md\n/ })
   const file = join(cwd, 'skills/demo/SKILL.md')
   t.equal(readFileSync(file, 'utf8'), text)
-  t.match(await run(cwd, '--fix'), { code: 0, errors: 'skillserve: fixed skills/demo/SKILL.md:1: 22 changed lines\n' })
+  t.match(await run(cwd, '--fix'), { code: 0, errors: /^skillserve: fixed skills\/demo\/SKILL\.md:1\n-.*\n-# about\\u000d\n/ })
   const fixed = readFileSync(file, 'utf8')
-  t.equal(fixed, '---\n# about\nname: demo # the name\ndescription: "Use when: asked"\nallowed-tools: "Read ' +
+  t.equal(fixed, '---\n# about\nname: demo # the name\ndescription: \'Use when: asked\'\nallowed-tools: "Read ' +
     'Bash(git:*)"\nmetadata:\n  a: b\n  version: "1.0" # of ours\nargument-hint: x\n---\nBody\n')
   await run(cwd, '--fix')
   t.equal(readFileSync(file, 'utf8'), fixed)
@@ -73,7 +73,7 @@ t.test('K79: --fix leaves owner and mode of a file as they are', async (t) => {
   const before = statSync(file)
   const mask = process.umask(0o077)
   t.teardown(() => { process.umask(mask) })
-  t.match((await run(cwd, 'demo', '--fix')).errors, /^skillserve: fixed demo\/SKILL\.md:1: -(?:\uFEFF|\\ufeff)--- \+---\n$/)
+  t.match((await run(cwd, 'demo', '--fix')).errors, /^skillserve: fixed demo\/SKILL\.md:1\n-(?:\uFEFF|\\ufeff)---\n\+---\n$/)
   const { mode, uid, gid, ino } = statSync(file)
   t.strictSame({ mode, uid, gid }, { mode: before.mode, uid: before.uid, gid: before.gid })
   t.not(ino, before.ino, 'a new file in its place')
@@ -95,7 +95,7 @@ t.test('K79: --fix leaves links, large files, other encodings and files that nee
   const before = inodes()
   const { errors } = await run(cwd, '.', '--fix')
   t.strictSame(inodes(), before)
-  t.match(errors, /^skillserve: left\/SKILL\.md: the frontmatter is left as it is: .*\nskillserve: fixed plain\/SKILL\.md:1: .*\n$/)
+  t.match(errors, /^skillserve: left\/SKILL\.md: the frontmatter is left as it is: .*\nskillserve: fixed plain\/SKILL\.md:1\n-.*\n\+text\n$/)
   t.equal(readFileSync(join(cwd, 'plain/SKILL.md'), 'utf8'), 'text\n', 'without frontmatter')
 })
 
@@ -106,7 +106,7 @@ t.test('K79: --fix gives a misspelt field its name where the right one is missin
     ['name: demo\nallowed_tools: [Read, Write]\n', 'name: demo\nallowed-tools: Read Write\n'],
     ['name: demo\nlicence: MIT\ntags: a\n', 'name: demo\nlicense: MIT\nmetadata:\n  tags: "a"\n'],
     ['name: demo\nlicence: MIT\nlicense: MIT\n'],
-    ['name: demo\ndescription: x\nDescription: y\n'],
+    ['name: demo\ndescription: x\nDescription: z\n'],
     ['name: demo\nmetadat:\n  a: b\n', 'name: demo\nmetadata:\n  a: b\n'],
     ['name: demo\ncompatability: Node 20\n', 'name: demo\ncompatibility: Node 20\n']
   ] as const) t.equal(fixText(`---\n${before}---\nBody\n`, 'demo'), `---\n${after}---\nBody\n`, JSON.stringify(before))
@@ -137,7 +137,7 @@ t.test('K79: --fix leaves frontmatter alone of which a part is not read, and say
   const cwd = t.testdir({ skills: { bad: { 'SKILL.md': text }, good: skill('good') } })
   for (const flags of [['--fix', '--dry-run'], ['--fix']]) {
     const { errors, out } = await run(cwd, ...flags)
-    t.match(errors, /^(?:skillserve: )?skills\/bad\/SKILL\.md: the frontmatter is left as it is: line 3 of SKILL\.md is not .*\n$/)
+    t.match(errors, /^(?:skillserve: )?skills\/bad\/SKILL\.md: the frontmatter is left as it is: line 2 of SKILL\.md is not .*\n$/)
     if (flags.length > 1) t.equal(out, '')
   }
   t.equal(readFileSync(join(cwd, 'skills/bad/SKILL.md'), 'utf8'), text)
@@ -151,13 +151,13 @@ const FIXES: ReadonlyArray<readonly [before: string, after?: string]> = [
   ['name : other\n  # of ours\n', 'name : demo\n  # of ours\n'],
   ['name: "demo"\n'],
   ['name: ["a # b"]\n'],
-  ['name: one\n  two\n'],
+  ['name: one\n  two\n', 'name: demo\n'],
   ['name:\n\n  - one\n'],
   [' ~\n'],
-  ['? name\n: other\n'],
-  ['"n\\u0061me": other\n'],
+  ['? name\n: other\n', '? name\n: demo\n'],
+  ['"n\\u0061me": other\n', '"n\\u0061me": demo\n'],
   ['{name: other, allowed-tools: [Read], tags: x}\n'],
-  ['name: demo\ndescription: a: b  \n"": ""\nauthor: {a: b}\n', 'name: demo\ndescription: "a: b"\n"": ""\nauthor: {a: b}\n'],
+  ['name: demo\ndescription: a: b  \n"": ""\nauthor: {a: b}\n', 'name: demo\ndescription: \'a: b\'\n"": ""\nauthor: {a: b}\n'],
   ['name: demo\nallowed-tools:\n- Read\n- Write\n', 'name: demo\nallowed-tools: Read Write\n'],
   ['name: demo\nallowed-tools: [Bash(git), Read]\n', 'name: demo\nallowed-tools: Bash(git) Read\n'],
   ["name: demo\nallowed-tools: ['true']\n"],
@@ -178,13 +178,15 @@ const FIXES: ReadonlyArray<readonly [before: string, after?: string]> = [
   ['name: demo\ntags: a\n  b\nversion: 2\n', 'name: demo\ntags: a\n  b\nmetadata:\n  version: "2"\n'],
   ['name: demo\nx: &a b\ntags: c\n', 'name: demo\nx: &a b\nmetadata:\n  tags: "c"\n'],
   ['name: demo\ntags: a\n  # about a\n'],
-  ['name: demo\nmetadata:\n  tags: y\ntags: x\n'],
+  ['name: demo\nmetadata:\n  tags: z\ntags: x\n'],
   ['name: demo\nmetadata: {a: b}\ntags: x\n'],
   ['name: demo\nmetadata:\ntags: x\n', 'name: demo\nmetadata:\n  tags: "x"\n'],
   ['name: demo\nmetadata: text\ntags: x\n'],
   ['name: demo\nmetadata: [a]\ntags: x\n'],
   ['name: demo\ndescription: x\ntags: a\n\n  b\n'],
-  ['name: demo\ntags: a\u00a0\n'],
+  ['name: demo\ntags: a\u00a0\n', 'name: demo\nmetadata:\n  tags: "a\u00a0"\n'],
+  ['name: demo\nmetadata:\n  on: 2024-01-02 # c\n', 'name: demo\nmetadata:\n  "on": "2024-01-02" # c\n'],
+  ['name: demo\nmodel: 1e3\n'],
   ['name: demo\nmetadata:\n    k: v\ntags: a\n\n      b\n']
 ]
 

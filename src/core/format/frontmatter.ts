@@ -40,7 +40,7 @@ const NOT_PLAIN = /^[@`*%!,\]}]|^[-?:][ \t]|:[ \t]|:$|[^\P{Cc}\t]/u
 const STRUCTURED_VALUE = /^["'|>[{]/
 
 /** Whether a value in one line needs no quotes, as far as those marks tell. */
-export function isPlainScalar (value: string): boolean {
+function isPlainScalar (value: string): boolean {
   return !NOT_PLAIN.test(value)
 }
 
@@ -142,8 +142,8 @@ function unread (problem: Finding): ParsedFrontmatter {
   return { frontmatter: {}, findings: [problem], isRead: false }
 }
 
-/** Writes each top-level one-line value that is not a plain scalar as a JSON string, which is a YAML string too. */
-function quotePlainValues (source: string): { text: string, fields: string[] } {
+/** Writes each top-level one-line value that is not a plain scalar in quotes, single ones where they will do. */
+export function quotePlainValues (source: string): { text: string, fields: string[] } {
   const fields: string[] = []
   const lines = linesOf(source)
   const repaired = lines.map((line, index) => {
@@ -154,9 +154,15 @@ function quotePlainValues (source: string): { text: string, fields: string[] } {
     const beforeComment = value.split(/[ \t]#/, 1)[0] ?? value
     if (value.startsWith('#') || STRUCTURED_VALUE.test(value) || isPlainScalar(beforeComment)) return line
     fields.push(line.slice(0, colon))
-    return `${line.slice(0, colon)}: ${JSON.stringify(value)}`
+    return `${line.slice(0, colon)}: ${quoteScalar(value)}`
   })
   return { text: repaired.join('\n'), fields }
+}
+
+/** YAML refuses the control characters that JSON leaves as they are. */
+function quoteScalar (text: string): string {
+  if (!/[^\P{Cc}\t]/u.test(text)) return `'${text.replaceAll("'", "''")}'`
+  return JSON.stringify(text).replaceAll(/[\x7f-\x9f]/g, (each) => `\\u00${each.charCodeAt(0).toString(16)}`)
 }
 
 /** One finding for all fields whose text was read as it stands. */

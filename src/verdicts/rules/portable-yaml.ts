@@ -147,8 +147,8 @@ function placesOfEvent (event: Event, source: string): Array<readonly [offset: n
   }
   const { style, valueStart, valueEnd } = event
   const value = source.slice(valueStart, valueEnd)
-  if (style === SCALAR_STYLE.PLAIN && !PLAIN_NUMBER.test(value)) {
-    const [, type] = IMPLICIT_TYPES.find(([form]) => form.test(value)) ?? []
+  if (style === SCALAR_STYLE.PLAIN) {
+    const type = implicitTypeOf(value)
     if (type !== undefined) {
       const what = `${quote(value)} without quotes, which is ${type} to some readers and text to others`
       places.push([valueStart, { ...notPortable(what, `Put ${quote(value)} in double quotes`), isShape: true }])
@@ -161,6 +161,11 @@ function placesOfEvent (event: Event, source: string): Array<readonly [offset: n
     }
   }
   return places
+}
+
+/** What a value without quotes is to some readers, where it is text to others. */
+export function implicitTypeOf (value: string): string | undefined {
+  return PLAIN_NUMBER.test(value) ? undefined : IMPLICIT_TYPES.find(([form]) => form.test(value))?.[1]
 }
 
 function notPortable (what: string, fix: string): Place {
