@@ -1,5 +1,7 @@
 import { dirname, relative, resolve, sep } from 'node:path'
+import { existsSync } from 'node:fs'
 import { Type } from '@sinclair/typebox'
+import { ConfigError } from '../config/setting.ts'
 import { replaceFile } from '../config/files/files.ts'
 import { readYamlFile } from '../config/files/yaml-file.ts'
 import { compareCodePoints } from '../core/shared/text.ts'
@@ -7,6 +9,9 @@ import { compareCodePoints } from '../core/shared/text.ts'
 const BaselineSchema = Type.Record(
   Type.String(), Type.Array(Type.String(), { title: 'a list of codes' }), { title: 'an object of paths' }
 )
+
+/** What is said of a file that is named as baseline and is not there. */
+export const MISSING_BASELINE = 'does not exist yet: --write-baseline writes it'
 
 /** Findings that a repository has accepted: codes by the absolute path of the skill. */
 export type Baseline = Map<string, ReadonlySet<string>>
@@ -16,12 +21,21 @@ export type Baseline = Map<string, ReadonlySet<string>>
  * @throws ConfigError for a file that is not there, or has another shape
  */
 export async function readBaseline (file: string): Promise<Baseline> {
+  if (!existsSync(file)) throw new ConfigError(`--baseline: ${file} ${MISSING_BASELINE}`)
   const { value } = await readYamlFile(file, BaselineSchema, '--baseline')
   return new Map(Object.entries(value).map(([path, codes]) => [resolve(dirname(file), path), new Set(codes)]))
 }
 
-/** Sorted, so that a change of it is easy to read. */
+/**
+ * Sorted, so that a change of it is easy to read.
+ * @throws ConfigError for a file that is there and is no baseline: it may be precious
+ */
 export async function writeBaseline (file: string, baseline: Baseline): Promise<void> {
+  if (existsSync(file)) {
+    await readBaseline(file).catch((error: Error) => {
+      throw new ConfigError(`--write-baseline writes over baselines only: ${error.message}`)
+    })
+  }
   const entries = Array.from(baseline, ([path, codes]) =>
     [relative(dirname(file), path).split(sep).join('/') || '.', [...codes].sort(compareCodePoints)] as const)
   const sorted = Object.fromEntries(entries.sort(([a], [b]) => compareCodePoints(a, b)))

@@ -3,6 +3,7 @@ import { dirname, join, relative, resolve, sep } from 'node:path'
 import { Type } from '@sinclair/typebox'
 import { readYamlFile } from '../config/files/yaml-file.ts'
 import { didYouMean } from '../config/setting.ts'
+import { MISSING_BASELINE } from './baseline.ts'
 import { StringEnum } from '../schemas/typebox.ts'
 import { parseTargets, TARGET_WORDS, type TargetName } from '../verdicts/targets.ts'
 
@@ -25,6 +26,8 @@ interface ProjectChoices {
   readonly maxWarnings?: number | undefined
   /** Absolute. */
   readonly baseline?: string | undefined
+  /** Why that file cannot be read, if it is not there. */
+  readonly missingBaseline?: Error
 }
 
 /**
@@ -44,11 +47,15 @@ export async function readProjectFile (path: string, cwd: string): Promise<Proje
     throw project.error(['targets', index], sentence)
   }
   const chosen = parseTargets(targets.join(','))
+  const baselineFile = baseline === undefined ? undefined : resolve(dirname(file), baseline)
   return {
+    ...baselineFile !== undefined && !existsSync(baselineFile) && {
+      missingBaseline: project.error(['baseline'], `${baselineFile} ${MISSING_BASELINE}`)
+    },
     targets: 'unknown' in chosen ? undefined : chosen,
     failOn,
     maxWarnings,
-    baseline: baseline === undefined ? undefined : resolve(dirname(file), baseline)
+    baseline: baselineFile
   }
 }
 

@@ -1,9 +1,11 @@
-import { relative, sep } from 'node:path'
+import { existsSync, realpathSync } from 'node:fs'
+import { dirname, join, relative, resolve, sep } from 'node:path'
+import { isWithin } from '../config/files/files.ts'
 import { describeState } from '../core/listing/entry.ts'
 import { SkillError } from '../core/shared/errors.ts'
 import type { FindingSeverity } from '../core/shared/skill.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
-import { estimateTokens, subjectOf, type TargetName, verdictsOf } from '../verdicts/index.ts'
+import { estimateTokens, subjectOf, type TargetName, validateFindings, verdictsOn } from '../verdicts/index.ts'
 import { type Reporter, SEVERITIES, type Totals } from './report/reporter.ts'
 
 /** Skills of one folder, while a command reads them. */
@@ -26,12 +28,14 @@ interface ValidateOptions {
   readonly reportFrom?: FindingSeverity | 'never'
   /** Whether a finding of the skill with this path counts no longer. */
   readonly accepts?: (path: string, code: string) => boolean
+  /** What a report calls a skill with this path, if not by it. */
+  readonly reportedPath?: (path: string) => string
 }
 
 /** Validates all skills, each once, and reports each when it was read, in their order. */
 export async function validate (
   opened: readonly OpenedSkills[],
-  { targets, reporter, reportFrom = 'info', accepts = () => false }: ValidateOptions
+  { targets, reporter, reportFrom = 'info', accepts = () => false, reportedPath = (path) => path }: ValidateOptions
 ): Promise<Totals> {
   const totals: Totals = { skills: 0, error: 0, warning: 0, info: 0, accepted: 0 }
   const seen = new Set<string>()
@@ -42,14 +46,15 @@ export async function validate (
       if (read === undefined || seen.has(path)) continue
       seen.add(path)
       const { subject, revision } = read
-      const { findings, targets: verdicts } = verdictsOf(subject, targets)
-      const fresh = findings.filter(({ code }) => !accepts(path, code))
+      const validated = validateFindings(subject)
+      const fresh = validated.filter(({ found: { code } }) => !accepts(path, code))
+      const { findings, targets: verdicts } = verdictsOn(fresh, targets)
       totals.skills++
-      totals.accepted += findings.length - fresh.length
-      for (const { severity } of fresh) totals[severity]++
-      const shown = fresh.filter(({ severity }) => reaches(severity, reportFrom))
+      totals.accepted += validated.length - fresh.length
+      for (const { severity } of findings) totals[severity]++
+      const shown = findings.filter(({ severity }) => reaches(severity, reportFrom))
       const tokens = () => estimateTokens(subject)
-      reporter.skill({ path, skill: subject.skill, revision, verdicts, findings: shown, tokens })
+      reporter.skill({ path: reportedPath(path), skill: subject.skill, revision, verdicts, findings: shown, tokens })
     }
   }
   reporter.end?.(totals)
@@ -77,4 +82,23 @@ export function shownPath (cwd: string, path: string): string {
   const shown = relative(cwd, path)
   if (shown === '') return '.'
   return (shown.startsWith('..') ? path : shown).split(sep).join('/')
+}
+
+/**
+ * The path of a skill as hosts of code name it: from the workspace of GitHub Actions, else from the root of its
+ * checkout. Skills of sources have no path here.
+ */
+export function pathInRepository (path: string, cwd: string, workspace: string | undefined): string {
+  const absolute = resolve(cwd, path)
+  if (!existsSync(absolute)) return path
+  const root = workspace !== undefined && existsSync(workspace) ? realpathSync(workspace) : undefined
+  return shownPath(root !== undefined && isWithin(absolute, root) ? root : checkoutOf(absolute) ?? cwd, absolute)
+}
+
+/** The nearest folder with `.git`, which is a file in a work tree. */
+function checkoutOf (path: string): string | undefined {
+  for (let folder = path; folder !== dirname(folder); folder = dirname(folder)) {
+    if (existsSync(join(folder, '.git'))) return folder
+  }
+  return undefined
 }

@@ -170,7 +170,7 @@ t.test('K4, K79: what is left out is named, and --allow-links takes links as ser
   t.match(await run(cwd, 'only', '--allow-links', 'real'), { code: 0, out: /^1 skill: no findings/, errors: '' })
   writeFileSync(join(cwd, 'real/linked/SKILL.md'), `\uFEFF${skillText('linked')}`)
   t.match(await run(cwd, 'only', '--fix', '--allow-links', 'real'), {
-    code: 0, errors: /^skillserve: fixed only\/linked\/SKILL\.md:1: .*\n$/
+    code: 0, errors: /^skillserve: fixed only\/linked\/SKILL\.md:1\n-.*\n\+---\n$/
   })
   t.equal(readFileSync(join(cwd, 'real/linked/SKILL.md'), 'utf8'), skillText('linked'))
 })
@@ -244,11 +244,13 @@ t.test('K79: a baseline accepts what there is, and one that cannot be used is on
   writeFileSync(join(cwd, 'text'), 'x')
   writeFileSync(join(cwd, 'codes'), '{"skills/bad": "name_missing"}')
   for (const [file, line, ...flags] of [
-    ['nope.json', '--baseline: FILE cannot be read: ENOENT: no such file or directory'],
+    ['nope.json', '--baseline: FILE does not exist yet: --write-baseline writes it'],
     ['pipe', '--baseline: FILE cannot be read: it is not a regular file'],
     ['text', 'FILE:1: must be an object of paths'],
     ['codes', 'FILE:1: "skills/bad" must be a list of codes'],
-    ['skills', '--baseline: FILE cannot be written (EISDIR: illegal operation on a directory)', '--write-baseline']
+    ['text', '--write-baseline writes over baselines only: FILE:1: must be an object of paths', '--write-baseline'],
+    ['skills', '--write-baseline writes over baselines only: --baseline: FILE cannot be read: EISDIR: illegal operation on a directory',
+      '--write-baseline']
   ] as const) {
     const errors = `skillserve: ${line.replace('FILE', join(cwd, file))}\n`
     t.strictSame(await run(cwd, '--baseline', file, ...flags), { code: 2, out: '', errors })
@@ -257,6 +259,38 @@ t.test('K79: a baseline accepts what there is, and one that cannot be used is on
   t.match(await run(cwd, '--baseline', 'base.json'), { code: 0 }, 'wherever the line is')
   writeFileSync(join(cwd, 'skills/bad/SKILL.md'), '---\nname: other\n---\nbody\n')
   t.match(await run(cwd, '--baseline', 'base.json'), { code: 1, out: /description_missing/ }, 'new sins are found')
+})
+
+t.test('K79: what a baseline accepts is in no verdict, and one that a project names and lacks is explained', async (t) => {
+  const cwd = brokenFolder(t)
+  writeFileSync(join(cwd, '.skillserve.yaml'), 'targets: [spec, vscode]\nbaseline: base.json\n')
+  t.strictSame(await run(cwd), {
+    code: 2,
+    out: '',
+    errors: `skillserve: ${cwd}/.skillserve.yaml:2: baseline ${cwd}/base.json does not exist yet: --write-baseline writes it\n`
+  })
+  t.match(await run(cwd, '--write-baseline'), { code: 0 })
+  t.match(await run(cwd), { code: 0, out: /^2 skills: no findings, 1 accepted by the baseline/ })
+})
+
+t.test('K79: annotations and SARIF name files from the root of the repository, wherever the command runs', async (t) => {
+  const cwd = t.testdir({ '.git': {}, pkg: { skills: { bad: { 'SKILL.md': '---\nname: other\ndescription: x\n---\nbody\n' } } } })
+  const places = [
+    { folder: 'pkg', argv: ['skills'] }, { folder: 'pkg/skills/bad', argv: [] }, { folder: '.', argv: [join(cwd, 'pkg/skills')] },
+    { folder: '..', argv: [join(cwd, 'pkg/skills/bad/SKILL.md')] }
+  ]
+  for (const { folder, argv } of places) {
+    for (const { env, path } of [
+      { env: {}, path: 'pkg/skills/bad/SKILL.md' },
+      { env: { GITHUB_WORKSPACE: join(cwd, 'pkg') }, path: 'skills/bad/SKILL.md' },
+      { env: { GITHUB_WORKSPACE: join(cwd, 'nowhere') }, path: 'pkg/skills/bad/SKILL.md' }
+    ]) {
+      const report = async (format: string) =>
+        (await runHere(['validate', ...argv, '--format', format], { cwd: join(cwd, folder), env })).stdout
+      t.match(await report('github'), `::error file=${path},line=2,`, `${folder} ${argv.join()}`)
+      t.match(JSON.parse(await report('sarif')).runs[0].results[0].locations[0].physicalLocation.artifactLocation, { uri: path })
+    }
+  }
 })
 
 t.test('K79: a baseline counts wherever the command runs', async (t) => {

@@ -9,7 +9,7 @@ import { fixAll } from '../../validate/fix.ts'
 import { type FAIL_ON, readProjectFile } from '../../validate/project-file.ts'
 import { type ReportFormat, REPORTERS } from '../../validate/report/index.ts'
 import { type Reporter, SEVERITIES } from '../../validate/report/reporter.ts'
-import { type OpenedSkills, reaches, validate } from '../../validate/validate.ts'
+import { type OpenedSkills, pathInRepository, reaches, validate } from '../../validate/validate.ts'
 import { runOnChanges } from '../../validate/watch.ts'
 import { parseTargets, TARGET_WORDS, type TargetName } from '../../verdicts/targets.ts'
 import type { CommandContext, RunCommand } from '../command.ts'
@@ -44,6 +44,8 @@ export const run: RunCommand<Options> = async ({ positionals, options }, context
   }
   const validateOnce = async (): Promise<number> => {
     const project = await readProjectFile(paths.find((path) => !isAddress(path)) ?? '.', context.cwd)
+    const usesProjectFile = options.baseline === undefined && options.writeBaseline === undefined
+    if (usesProjectFile && project.missingBaseline !== undefined) throw project.missingBaseline
     return await withSkills({ positionals: paths, options }, context, async (opened) =>
       await report(opened, { ...project, ...options }, chosen ?? project.targets, context))
   }
@@ -92,7 +94,11 @@ async function report (
     targets,
     reporter: REPORTERS[format]({ print, targets, hasColor: isTerminal && hasColor(env) }),
     ...options.quiet && { reportFrom: failOn },
-    accepts: (path, code) => baseline?.get(resolve(cwd, path))?.has(code) === true
+    accepts: (path, code) => baseline?.get(resolve(cwd, path))?.has(code) === true,
+    // Hosts of code show these two.
+    ...(format === 'github' || format === 'sarif') && {
+      reportedPath: (path: string) => pathInRepository(path, cwd, env['GITHUB_WORKSPACE'])
+    }
   })
   const fails = SEVERITIES.some((severity) => totals[severity] > 0 && reaches(severity, failOn))
   return fails || totals.warning > maxWarnings ? FOUND : 0
