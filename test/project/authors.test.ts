@@ -63,7 +63,11 @@ t.test('K98: the action annotates lines, writes a table, and has the exit code o
   t.match(failed.summary, '| <code>pkg/skills/b&#124;&#60;d&#62;</code> | 1 | 0 | 0 | spec refused, codex ok |\n')
   t.match(failed.summary, '| <code>pkg/skills/good</code> | 0 | 0 | 0 | spec ok, codex ok |\n')
   for (const { inputs, status, stdout } of [
-    { inputs: { paths: 'pkg/skills', 'fail-on': 'never', annotations: 'false' }, status: 0, stdout: /^pkg\/skills\/.*:2:7 / },
+    {
+      inputs: { paths: 'pkg/skills', 'fail-on': 'never', annotations: 'false' },
+      status: 0,
+      stdout: /^pkg\/skills\/.*:2:7 /
+    },
     { inputs: { paths: '--fix\n$(touch hacked)' }, status: 2, stdout: /^$/ }
   ]) t.match(runAction(cwd, inputs), { status, stdout }, JSON.stringify(inputs))
   t.notOk(existsSync(join(cwd, 'hacked')))
@@ -83,7 +87,8 @@ t.test('K98: the pre-commit hook validates the skills that are committed', async
     const env = { PATH: `${join(cwd, '.bin')}:${process.env['PATH'] ?? ''}` }
     return spawnSync(command, [...args, ...files], { cwd, encoding: 'utf8', env })
   }
-  t.match(commit('pkg/skills/good/SKILL.md', 'pkg/skills/good/other.md'), { status: 0, stdout: /^1 skill: no findings/ })
+  const good = commit('pkg/skills/good/SKILL.md', 'pkg/skills/good/other.md')
+  t.match(good, { status: 0, stdout: /^1 skill: no findings/ })
   t.match(commit('pkg/skills/good/SKILL.md', 'pkg/skills/b|<d>/SKILL.md'), {
     status: 1, stdout: /^pkg\/skills\/b\|<d>\/SKILL\.md:2:7 {2}error {2}name_folder_mismatch[^]*\n2 skills: 1 error/
   })
