@@ -336,8 +336,7 @@ t.test('K79: SARIF passes its JSON schema, and every result has a file and a lin
   const ajv = new Ajv({ strict: false, allErrors: true, unicodeRegExp: false })
   formats.default(ajv)
   const isValid = ajv.compile(draft7)
-  const cwd = t.testdir({
-    '.git': {}, skills: ODD })
+  const cwd = t.testdir({ '.git': {}, skills: ODD })
   for (const argv of [[], ['--target', 'all'], ['skills/bad/SKILL.md']]) {
     const sarif = JSON.parse((await run(cwd, '--format', 'sarif', ...argv)).out)
     t.ok(isValid(sarif), JSON.stringify(isValid.errors?.slice(0, 3)))
