@@ -1,11 +1,14 @@
+import { stat } from 'node:fs/promises'
 import { Type } from '@sinclair/typebox'
 import { parseYamlFile } from '../config/files/yaml-file.ts'
+import { ConfigError } from '../config/setting.ts'
 import { compareCodePoints } from '../core/shared/text.ts'
 
 /** The revisions of each skill that may be served, by the skill's name. */
 export type Lock = ReadonlyMap<string, ReadonlySet<string>>
 
-const HEAD = '# Reviewed revisions of skills. `skillserve lock` writes this file, ' +
+const TITLE = '# Reviewed revisions of skills.'
+const HEAD = TITLE + ' `skillserve lock` writes this file, ' +
   '`skillserve --locked` serves nothing else.\n'
 
 const title = 'a revision (sha256: and 64 hexadecimal digits), or a list of them'
@@ -15,6 +18,17 @@ const RevisionSchema = Type.String({ pattern: '^sha256:[0-9a-f]{64}$', title })
 const LockSchema = Type.Record(Type.String(), Type.Union([
   RevisionSchema, Type.Array(RevisionSchema, { minItems: 1, title })
 ], { title }))
+
+/** @throws ConfigError for a folder, which a flag that takes a file has in front of it by mistake */
+export async function checkLockFile (path: string, setting: string): Promise<void> {
+  if ((await stat(path).catch(() => undefined))?.isDirectory() !== true) return
+  throw new ConfigError(`${setting} takes a file, and ${path} is a folder: write folders before the flag`)
+}
+
+/** Whether a text begins as `formatLock` writes it. */
+export function isLockText (text: string): boolean {
+  return text.startsWith(TITLE)
+}
 
 /** @throws ConfigError of one line, with the file and the line */
 export function parseLock (path: string, text: string): Lock {

@@ -13,7 +13,7 @@ import type { Candidate } from '../sources/fetched-origin.ts'
 import { SourceError } from '../sources/source-error.ts'
 import type { TrustChange } from './guarded-listing.ts'
 import { GuardedOrigin, type GuardedOriginOptions } from './guarded-origin.ts'
-import { parseLock } from './lock-file.ts'
+import { checkLockFile, parseLock } from './lock-file.ts'
 import { parseTrust } from './trust-file.ts'
 import { TrustPolicy } from './trust-policy.ts'
 import type { Verdict } from './verdict.ts'
@@ -106,6 +106,7 @@ export async function openTrust (
   { sources, state }: Pick<OpenedRoots, 'sources' | 'state'>, log: CoreLog
 ): Promise<Trust | undefined> {
   if (lockFile === undefined && trustFile === undefined) return undefined
+  if (lockFile !== undefined) await checkLockFile(lockFile, '--locked (LOCKED)')
   const lock = lockFile === undefined
     ? undefined
     : await FollowedFile.open({ name: 'the lock', setting: 'LOCKED or --locked', path: lockFile, log }, parseLock)

@@ -28,6 +28,43 @@ t.test('K95: lock writes the same text for the same skills, and says what is dif
   t.strictSame(fs.readdirSync(cwd).sort(), ['again.lock', 'more', 'skills', 'skills.lock'])
 })
 
+t.test('K95: lock --check writes nothing, and exits with 1 for skills that are not as in the lock', async (t) => {
+  const cwd = t.testdir({ skills: skills('one', 'two') })
+  t.match(await run(cwd, 'lock', '--check'), { code: 1, stdout: '', stderr: /skills\.lock cannot be read: ENOENT/ })
+  await run(cwd, 'lock')
+  t.strictSame(await run(cwd, 'lock', '--check'), { code: 0, stdout: 'skills.lock: 2 skills\n', stderr: '' })
+  const text = fs.readFileSync(join(cwd, 'skills.lock'), 'utf8')
+  const both = text.replace(/(?<="one": )(.*)$/m, `["$1","sha256:${'0'.repeat(64)}"]`)
+  fs.writeFileSync(join(cwd, 'skills.lock'), both)
+  t.match(await run(cwd, 'lock', '--check'), { code: 0 }, 'one of the revisions is enough')
+  fs.writeFileSync(join(cwd, 'skills/one/SKILL.md'), skillText('one', 'changed'))
+  fs.rmSync(join(cwd, 'skills/two'), { recursive: true })
+  t.strictSame(await run(cwd, 'lock', '--check'), {
+    code: 1, stdout: 'changed  "one"\nremoved  "two"\nskills.lock: 1 skill, 2 differences\n', stderr: ''
+  })
+  t.equal(fs.readFileSync(join(cwd, 'skills.lock'), 'utf8'), both)
+})
+
+t.test('K95: lock overwrites nothing but a lock, and a folder after --locked is explained', async (t) => {
+  const files = { 'notes.txt': 'years of work\n', 'list.yaml': 'a: b\n', binary: Buffer.from([0xff, 0]) }
+  const cwd = t.testdir({ skills: skills('one'), ...files })
+  for (const [name, content] of Object.entries(files)) {
+    const stderr = /is not (?:a lock: remove it|UTF-8)/
+    t.match(await run(cwd, 'lock', '--out', name), { code: 1, stdout: '', stderr }, name)
+    t.strictSame(fs.readFileSync(join(cwd, name)), Buffer.from(content), name)
+  }
+  t.match(await run(cwd, 'lock', '--out', 'skills'), { code: 1, stderr: /--out: .* cannot be written/ })
+  await run(cwd, 'lock')
+  fs.appendFileSync(join(cwd, 'skills.lock'), '<<<<<<< HEAD\n')
+  t.match(await run(cwd, 'lock'), { code: 0 }, 'a lock with the conflict of a merge')
+  fs.writeFileSync(join(cwd, 'empty.lock'), '')
+  t.match(await run(cwd, 'lock', '--out', 'empty.lock'), { code: 0 }, 'an empty file')
+  for (const argv of [['--locked', 'skills'], ['verify', 'skills', '--locked', 'skills']]) {
+    const stderr = /--locked[^\n]* takes a file, and \S+skills is a folder: write folders before the flag\n$/
+    t.match(await run(cwd, ...argv), { code: 1, stderr }, argv.join(' '))
+  }
+})
+
 t.test('K83, K95: lock takes the sources of a configuration file, alone or beside folders', async (t) => {
   const cwd = t.testdir({ skills: skills('one'), team: skills('two'), 'skillserve.yaml': 'sources:\n  - { name: team, folder: ./team, layout: tree }\n' })
   t.strictSame(await run(cwd, 'lock', '--config', 'skillserve.yaml'), { code: 0, stdout: 'skills.lock: 1 skill\n', stderr: '' })

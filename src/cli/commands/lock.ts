@@ -1,11 +1,12 @@
 import { ConfigError } from '../../config/setting.ts'
+import { stat } from 'node:fs/promises'
 import { basename, resolve } from 'node:path'
 import { replaceFile } from '../../config/files/files.ts'
 import { readTextFile } from '../../config/files/yaml-file.ts'
 import type { View } from '../../core/view.ts'
 import { SkillError } from '../../core/shared/errors.ts'
 import { counted } from '../../core/shared/text.ts'
-import { formatLock, type Lock, parseLock } from '../../trust/lock-file.ts'
+import { checkLockFile, formatLock, isLockText, type Lock, parseLock } from '../../trust/lock-file.ts'
 import { unreadPart } from '../../trust/verify.ts'
 import type { RunCommand } from '../command.ts'
 import { type ReadOptions, withSkills } from '../with-skills.ts'
@@ -13,12 +14,18 @@ import { type ReadOptions, withSkills } from '../with-skills.ts'
 const DEFAULT_FOLDER = './skills'
 const DEFAULT_FILE = 'skills.lock'
 
-/** Writes which revision each skill has now, for `--locked`. */
-export const run: RunCommand<ReadOptions & { readonly out?: string }> = async (args, context) => {
+interface Options extends ReadOptions {
+  readonly out?: string
+  readonly check?: true
+}
+
+/** Writes which revision each skill has now, for `--locked`, or compares it with what was written. */
+export const run: RunCommand<Options> = async (args, context) => {
   const { positionals, options } = args
   const { cwd, print } = context
   const folders = positionals.length === 0 && options.config === undefined ? [DEFAULT_FOLDER] : positionals
   const out = resolve(cwd, options.out ?? DEFAULT_FILE)
+  const before = await readLock(out, options.check === true)
   const lock = new Map<string, Set<string>>()
   // Each folder by itself: of two with a skill of one name, some callers see the later one alone.
   await withSkills({ positionals: folders, options }, context, async (opened) => {
@@ -26,11 +33,31 @@ export const run: RunCommand<ReadOptions & { readonly out?: string }> = async (a
       for (const name of names) lock.set(name, (lock.get(name) ?? new Set()).add(await readRevision(skills, name)))
     }
   })
-  const before = await readTextFile(out).then((text) => parseLock(out, text)).catch(() => undefined)
-  await replaceFile(out, formatLock(lock), `--out: ${out}`)
-  if (before !== undefined) for (const line of differences(before, lock)) print(`${line}\n`)
-  print(`${basename(out)}: ${counted(lock.size, 'skill')}\n`)
-  return 0
+  const isSame = options.check === true ? isCovered : isEqual
+  const changes = before === undefined ? [] : differences(before, lock, isSame)
+  for (const line of changes) print(`${line}\n`)
+  if (options.check !== true) await replaceFile(out, formatLock(lock), `--out: ${out}`)
+  const result = changes.length === 0 ? '' : `, ${counted(changes.length, 'difference')}`
+  print(`${basename(out)}: ${counted(lock.size, 'skill')}${options.check === true ? result : ''}\n`)
+  return options.check === true && changes.length > 0 ? 1 : 0
+}
+
+/**
+ * Reads the lock that is there; undefined for none.
+ * @throws ConfigError for a file that is no lock, which is not overwritten, and for none that has to be there
+ */
+async function readLock (path: string, isNeeded: boolean): Promise<Lock | undefined> {
+  const stats = await stat(path).catch(() => undefined)
+  if (!isNeeded && stats?.isFile() !== true) return undefined
+  await checkLockFile(path, '--out')
+  const text = await readTextFile(path)
+  try {
+    return parseLock(path, text)
+  } catch (error) {
+    // A lock with conflicts of a merge, or one that is not written yet.
+    if (!isNeeded && (isLockText(text) || text.trim() === '')) return undefined
+    throw isNeeded ? error : new ConfigError(`--out: ${path} is not a lock: remove it, or write to another file`)
+  }
 }
 
 async function readRevision (skills: View, name: string): Promise<string> {
@@ -47,14 +74,22 @@ async function readRevision (skills: View, name: string): Promise<string> {
   }
 }
 
-/** So that a change is not locked unread. */
-function differences (before: Lock, now: Lock): readonly string[] {
+/** The changes of a lock, one a line, so that nobody accepts one unread. */
+function differences (before: Lock, now: Lock, isSame: typeof isEqual): readonly string[] {
   const names = [...new Set([...before.keys(), ...now.keys()])].sort()
   return names.flatMap((name) => {
     const [pinned, revisions] = [before.get(name), now.get(name)]
     if (pinned === undefined) return [`added    ${JSON.stringify(name)}`]
     if (revisions === undefined) return [`removed  ${JSON.stringify(name)}`]
-    const isSame = pinned.size === revisions.size && [...revisions].every((revision) => pinned.has(revision))
-    return isSame ? [] : [`changed  ${JSON.stringify(name)}`]
+    return isSame(pinned, revisions) ? [] : [`changed  ${JSON.stringify(name)}`]
   })
+}
+
+function isEqual (pinned: ReadonlySet<string>, revisions: ReadonlySet<string>): boolean {
+  return pinned.size === revisions.size && isCovered(pinned, revisions)
+}
+
+/** Whether each revision may be served: a lock may name an old and a new one. */
+function isCovered (pinned: ReadonlySet<string>, revisions: ReadonlySet<string>): boolean {
+  return [...revisions].every((revision) => pinned.has(revision))
 }

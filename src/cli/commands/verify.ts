@@ -1,7 +1,7 @@
 import { ConfigError } from '../../config/setting.ts'
 import { resolve } from 'node:path'
 import { readTextFile } from '../../config/files/yaml-file.ts'
-import { parseLock } from '../../trust/lock-file.ts'
+import { checkLockFile, parseLock } from '../../trust/lock-file.ts'
 import type { TrustReport } from '../../schemas/trust.ts'
 import { TrustPolicy } from '../../trust/trust-policy.ts'
 import { parseTrust } from '../../trust/trust-file.ts'
@@ -22,6 +22,7 @@ export const run: RunCommand<Options> = async ({ positionals, options }, context
   const { json } = options
   const read = async <T>(setting: string, name: string | undefined, parse: (path: string, text: string) => T) =>
     name === undefined ? undefined : await parse(resolve(cwd, name), await readTextFile(resolve(cwd, name), setting))
+  if (options.locked !== undefined) await checkLockFile(resolve(cwd, options.locked), '--locked')
   const lock = await read('--locked', options.locked, parseLock)
   const trust = await read('--trust', options.trust, parseTrust)
   if (lock === undefined && trust === undefined) throw new ConfigError('verify needs --trust FILE or --locked FILE')
