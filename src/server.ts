@@ -199,7 +199,11 @@ async function openLimits (
 ): Promise<{ readonly limits?: Limits, readonly store?: LimitsStore | undefined }> {
   const isExposed = hasCallers || !isLoopback(config.host)
   const isLimited = config.limits === 'on' || (config.limits === 'auto' && isExposed)
-  if (!isLimited) return {}
+  if (!isLimited) {
+    const isConfigured = config.limitsStore !== undefined || config.limitBurst !== undefined
+    if (isConfigured) logger.warn({}, 'limits are off: LIMITS_STORE and LIMIT_BURST have no effect without LIMITS=on')
+    return {}
+  }
   const store = config.limitsStore === undefined ? undefined : await connectStore(config.limitsStore, logger)
   shutdown.add(() => { store?.close() })
   return { limits: createLimits({ rate: config.limitRate, burst: config.limitBurst, limiter: store?.limiter }), store }
@@ -217,7 +221,7 @@ async function openService (config: Config, env: Environment, { logger, shutdown
   }
   const access = file === undefined
     ? undefined
-    : await (await import('./access/access.ts')).openAccess({ file, basePath, publicUrl, skills, log: logger })
+    : await (await import('./access/access.ts')).openAccess({ file, basePath, publicUrl, skills, log: logger, env })
   return { ...opened, service: access?.nothing ?? skills, access }
 }
 

@@ -4,6 +4,7 @@ import type { FastifyBaseLogger, FastifyPluginAsync, FastifyReply, FastifyReques
 import fastifyCookie from '@fastify/cookie'
 import fp from 'fastify-plugin'
 import { FollowedFile } from '../config/files/followed-file.ts'
+import type { Environment } from '../config/setting.ts'
 import { readTextFile } from '../config/files/yaml-file.ts'
 import type { View } from '../core/view.ts'
 import { SkillError } from '../core/shared/errors.ts'
@@ -11,8 +12,10 @@ import type { SkillManager } from '../core/skill-manager.ts'
 import type { Principal, WhileAllowed } from '../http/callers.ts'
 import { addVary } from '../http/headers.ts'
 import { HttpProblem, toInstance } from '../http/problem.ts'
+import { readBody, send } from '../sources/http/http-client.ts'
 import { Authenticator } from './authenticator.ts'
 import { type Refusal, type RefusalReason, REFUSALS, refuse } from './challenge.ts'
+import type { ReadJson } from './issuer-keys.ts'
 import { openLink } from './links.ts'
 import { addMetadata, metadataUrl } from './metadata.ts'
 import { Policy, READ_SCOPE } from './policy.ts'
@@ -29,6 +32,8 @@ interface AccessOptions {
   readonly file: string
   readonly skills: SkillManager
   readonly log: FastifyBaseLogger
+  /** Names the proxies to issuers. */
+  readonly env: Environment
   readonly basePath: string
   /** The address of the service as its users type it, without a slash at the end. */
   readonly publicUrl: string | undefined
@@ -42,6 +47,9 @@ interface Admission {
 
 /** Where clients look for an authorization server (RFC 8414 §3.1): a 401 would lead those with a token astray. */
 const OAUTH_DISCOVERY = /\/\.well-known\/(?:oauth-|openid-configuration)/
+
+/** Largest document of an issuer. */
+const MAX_ISSUER_BYTES = 1_048_576
 
 const WRITABLE_BY_OTHERS = 0o002
 /** The longest delay of a timer. */
@@ -73,14 +81,15 @@ export class Access {
   #authenticator: Authenticator
 
   constructor (options: AccessOptions, file: FollowedFile<Policy>) {
-    const { skills, log } = options
+    const { skills, log, env } = options
     this.#options = options
     this.file = file
     this.everything = skills
     this.nothing = skills.createView('nothing', () => undefined)
-    this.#authenticator = new Authenticator(file.value, log)
+    const readJson = jsonReader(env)
+    this.#authenticator = new Authenticator(file.value, log, readJson)
     file.on('changed', (policy) => {
-      this.#authenticator = new Authenticator(policy, log, this.#authenticator.keys)
+      this.#authenticator = new Authenticator(policy, log, readJson, this.#authenticator.keys)
       // Clients connect again, and are admitted by the new policy.
       for (const end of [...this.#streams]) end()
     })
@@ -126,7 +135,7 @@ export class Access {
 
   /** Issuers whose keys could not be read at the last attempt. */
   get issuersAway (): number {
-    return this.#authenticator.keys.filter(({ isAway }) => isAway).length
+    return this.#authenticator.keys.filter(({ isUnavailable }) => isUnavailable).length
   }
 
   readonly plugin: FastifyPluginAsync = fp(async (app) => {
@@ -190,6 +199,14 @@ export class Access {
     const { publicUrl } = this.#options
     const hasIssuers = publicUrl !== undefined && this.file.value.issuers.length > 0
     return refuse(refusal, hasIssuers ? metadataUrl(publicUrl) : undefined, scope)
+  }
+}
+
+/** Returns what reads JSON documents of issuers: through the proxies of the environment, without redirects. */
+function jsonReader (env: Environment): ReadJson {
+  return async (url, signal) => {
+    const answer = await send({ url, env, signal, maxRedirects: 0 })
+    return JSON.parse(String(await readBody(answer, MAX_ISSUER_BYTES))) as unknown
   }
 }
 

@@ -1,11 +1,12 @@
 import type { IncomingMessage } from 'node:http'
+import { errors } from 'jose'
 import { LRUCache } from 'lru-cache'
 import type { CoreLog } from '../core/shared/log.ts'
 import type { Principal } from '../http/callers.ts'
 import { hasSeveral } from '../http/headers.ts'
 import { peerOf } from '../http/request/client-address.ts'
 import type { Refusal } from './challenge.ts'
-import { IssuerKeys } from './issuer-keys.ts'
+import { IssuerKeys, type ReadJson } from './issuer-keys.ts'
 import type { Policy } from './policy.ts'
 import { digestOf } from './secret.ts'
 import { explainRefusal, issuerOf, verifyToken } from './verifier.ts'
@@ -31,10 +32,11 @@ export class Authenticator {
   readonly #verified = new LRUCache<string, Principal>({ max: MAX_REMEMBERED, ttl: REMEMBERED_MS })
 
   /** @param known keys of the policy before: those of issuers that are the same stay */
-  constructor (policy: Policy, log: CoreLog, known: readonly IssuerKeys[] = []) {
+  constructor (policy: Policy, log: CoreLog, readJson: ReadJson, known: readonly IssuerKeys[] = []) {
     this.policy = policy
     this.#log = log
-    this.keys = policy.issuers.map((entry) => known.find((keys) => keys.isOf(entry)) ?? new IssuerKeys(entry, log))
+    this.keys = policy.issuers.map((entry) =>
+      known.find((keys) => keys.isOf(entry)) ?? new IssuerKeys(entry, log, readJson))
   }
 
   /** The holder of a token of the access file. */
@@ -76,7 +78,13 @@ export class Authenticator {
     const [entry, keys] = [this.policy.issuers[index], this.keys[index]]
     if (entry === undefined || keys === undefined) return 'invalid_token'
     try {
-      return this.policy.admit(await verifyToken(token, entry, keys))
+      const identity = await verifyToken(token, entry, keys).catch(async (error: unknown) => {
+        // The issuer may have another key under the same id by now.
+        const isOther = error instanceof errors.JWSSignatureVerificationFailed && await keys.refresh()
+        if (!isOther) throw error
+        return await verifyToken(token, entry, keys)
+      })
+      return this.policy.admit(identity)
     } catch (error) {
       const [refusal, reason] = explainRefusal(error)
       this.#log.info({ issuer, reason }, 'a token was refused')

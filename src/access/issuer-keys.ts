@@ -6,33 +6,41 @@ import type { IssuerEntry } from './policy.ts'
 const OPENID = '/.well-known/openid-configuration'
 const OAUTH = '/.well-known/oauth-authorization-server'
 
-/** After a failure, an issuer is asked once in this time, in milliseconds. jose counts from the last success. */
-const COOLDOWN_MS = 30_000
+/** After a failure an issuer is asked once in this time, in milliseconds; the `Retry-After` of answers is as long. */
+const COOLDOWN_MS = 5_000
 
 type KeysEntry = Pick<IssuerEntry, 'issuer' | 'jwks_uri'>
 
-/** The keys of an issuer cannot be read. */
-export class IssuerAway extends Error {}
+/** Reads a JSON document of an issuer. */
+export type ReadJson = (url: string, signal: AbortSignal) => Promise<unknown>
 
-/** The public keys of an issuer, read when jose wants to. While the issuer is away, the last ones stay in use. */
+/** The keys of an issuer cannot be read. */
+export class IssuerUnavailable extends Error {}
+
+/**
+ * The public keys of an issuer, read when jose wants to, and with them the metadata that say where they are. While they
+ * cannot be read, the last ones stay in use.
+ */
 export class IssuerKeys {
-  /** Finds the key of a token. Throws IssuerAway, or a JOSEError when no key fits. */
+  /** Finds the key of a token. Throws IssuerUnavailable, or a JOSEError when no key fits. */
   readonly find: ReturnType<typeof createRemoteJWKSet>
   /** Whether the last attempt to read the keys failed. */
-  isAway = false
+  isUnavailable = false
   readonly #entry: KeysEntry
   readonly #log: CoreLog
+  readonly #readJson: ReadJson
   #uri: string | undefined
   #failedAt = -Infinity
 
-  constructor (entry: KeysEntry, log: CoreLog) {
+  constructor (entry: KeysEntry, log: CoreLog, readJson: ReadJson) {
     const { issuer, jwks_uri: uri } = this.#entry = entry
-    this.#uri = uri
     this.#log = log
+    this.#readJson = readJson
     const { protocol, host } = new URL(uri ?? issuer)
     const isExposed = protocol === 'http:' && !isLoopback(hostOf(host) ?? '')
-    if (isExposed) log.warn({ issuer }, 'anyone on the way to an issuer of tokens at http:// can replace its keys')
-    const read = async (_url: string, options: RequestInit) => Response.json(await this.#read(options))
+    if (isExposed) log.warn({ issuer }, 'issuer uses http://: an attacker on the network can replace its keys')
+    const read = async (_url: string, { signal }: { readonly signal: AbortSignal }) =>
+      Response.json(await this.#read(signal))
     this.find = createRemoteJWKSet(new URL(uri ?? issuer), { [customFetch]: read })
     // The log says at the start that an issuer does not answer; the next token asks again.
     this.find.reload().catch(() => {})
@@ -42,28 +50,48 @@ export class IssuerKeys {
     return issuer === this.#entry.issuer && uri === this.#entry.jwks_uri
   }
 
-  async #read (options: RequestInit): Promise<JSONWebKeySet> {
+  /** Reads the keys again, unless that was done a moment ago. Returns whether they were read. */
+  async refresh (): Promise<boolean> {
+    if (this.find.coolingDown) return false
+    await this.find.reload()
+    return true
+  }
+
+  async #read (signal: AbortSignal): Promise<JSONWebKeySet> {
     const { issuer } = this.#entry
     if (performance.now() - this.#failedAt >= COOLDOWN_MS) {
       try {
-        this.#uri ??= await Promise.any(metadataOf(issuer).map((address) => readMetadata(address, issuer, options)))
-        const keys = await readJson(this.#uri, options) as JSONWebKeySet
+        const keys = await this.#readJson(await this.#findUri(signal), signal) as JSONWebKeySet
         // Throws for what is not a set of keys.
         createLocalJWKSet(keys)
-        if (this.isAway) this.#log.info({ issuer }, 'the keys of an issuer of tokens can be read again')
-        this.isAway = false
+        if (keys.keys.length === 0) throw new Error('the set of keys is empty')
+        if (this.isUnavailable) this.#log.info({ issuer }, 'keys of the issuer were read again')
+        this.isUnavailable = false
         return keys
       } catch (error) {
         this.#failedAt = performance.now()
         const details = { issuer, reason: reasonOf(error) }
-        const message = 'cannot read the keys of an issuer of tokens; those that were read before stay in use'
-        if (!this.isAway) this.#log.warn(details, message)
-        this.isAway = true
+        const message = 'cannot read the keys of the issuer; those that were read before stay in use'
+        if (!this.isUnavailable) this.#log.warn(details, message)
+        this.isUnavailable = true
       }
     }
     const last = this.find.jwks()
-    if (last === undefined) throw new IssuerAway()
+    if (last === undefined) throw new IssuerUnavailable()
     return last
+  }
+
+  /** Returns where the keys are: what the file says, or the metadata, which may have moved them. */
+  async #findUri (signal: AbortSignal): Promise<string> {
+    const { issuer, jwks_uri: uri } = this.#entry
+    if (uri !== undefined) return uri
+    const found = Promise.any(metadataOf(issuer).map(async (address) =>
+      keysAddress(await this.#readJson(address, signal), address, issuer)))
+    this.#uri = await found.catch((error: unknown) => {
+      if (this.#uri === undefined) throw error
+      return this.#uri
+    })
+    return this.#uri
   }
 }
 
@@ -78,27 +106,20 @@ function metadataOf (issuer: string): readonly string[] {
   return [`${base}${OPENID}`, `${base}${OAUTH}`, ...before]
 }
 
-async function readMetadata (address: string, issuer: string, options: RequestInit): Promise<string> {
-  const metadata = await readJson(address, options) as { issuer?: unknown, jwks_uri?: unknown } | null
+/** @throws Error for metadata of another issuer, or an address whose keys anybody on the network could replace */
+function keysAddress (document: unknown, address: string, issuer: string): string {
+  const metadata = document as { issuer?: unknown, jwks_uri?: unknown } | null
   // RFC 8414 §3.3.
   if (metadata?.issuer !== issuer || typeof metadata.jwks_uri !== 'string') {
     throw new Error(`${address} has the metadata of another issuer, or names no keys`)
   }
   const { href, protocol } = new URL(metadata.jwks_uri)
-  // Anybody on the way could put keys of their own into an answer that is not encrypted.
   if (protocol === 'https:' || (protocol === 'http:' && issuer.startsWith('http:'))) return href
   throw new Error(`${address} names keys at an address that is not https://`)
-}
-
-async function readJson (url: string, { headers, signal }: RequestInit): Promise<unknown> {
-  const response = await fetch(url, { headers, signal, redirect: 'error' } as RequestInit)
-  if (!response.ok) throw new Error(`${url} was answered with ${response.status}`)
-  return await response.json()
 }
 
 function reasonOf (error: unknown): string {
   // Of all addresses of metadata, the first one is the usual one.
   const first: unknown = error instanceof AggregateError ? error.errors[0] : error
-  const { message, cause } = first instanceof Error ? first : new Error(String(first))
-  return cause instanceof Error ? `${message}: ${cause.message}` : message
+  return first instanceof Error ? first.message : String(first)
 }

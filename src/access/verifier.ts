@@ -1,7 +1,7 @@
 import { decodeJwt, errors, type JWTHeaderParameters, type JWTPayload, jwtVerify } from 'jose'
 import { own } from '../core/shared/json.ts'
 import type { Refusal } from './challenge.ts'
-import { IssuerAway, type IssuerKeys } from './issuer-keys.ts'
+import { type IssuerKeys, IssuerUnavailable } from './issuer-keys.ts'
 import type { Identity, IssuerEntry } from './policy.ts'
 
 /** Claims that only ID tokens have (OpenID Connect Core §3.1.3.6, §3.3.2.11). */
@@ -49,7 +49,7 @@ export function explainRefusal (error: unknown): readonly [refusal: Refusal, rea
     return ['wrong_audience', 'its audience is not in the list of audiences']
   }
   if (error instanceof errors.JWTExpired) return ['token_expired', 'it has expired']
-  if (error instanceof IssuerAway) return ['issuer_unavailable', 'the keys of the issuer cannot be read']
+  if (error instanceof IssuerUnavailable) return ['issuer_unavailable', 'the keys of the issuer cannot be read']
   // The messages of jose name claims and headers, and quote no values.
   return ['invalid_token', error instanceof errors.JOSEError ? error.message : 'it cannot be read']
 }

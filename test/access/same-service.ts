@@ -132,7 +132,7 @@ export async function compareServices ({ roots, rules, groups }: World, compare:
     const log = pino({ level: 'silent' })
     const all = createSkillManager({ projectRoots: rootNames.map((root, index) => write(join(folder, 'all'), root, roots[index] ?? [])), watcher: false, log })
     closers.push(() => all.close())
-    const access = await openAccess({ file, basePath: '', publicUrl: undefined, skills: all, log })
+    const access = await openAccess({ file, basePath: '', publicUrl: undefined, skills: all, log, env: {} })
     const visible = rootNames.flatMap((root, index) => isInView(root) ? [write(join(folder, 'own'), root, (roots[index] ?? []).filter(({ name }) => sees(root, name)))] : [])
     const alone = createSkillManager({ projectRoots: visible.length > 0 ? visible : [write(join(folder, 'own'), 'none', [])], watcher: false, log })
     closers.push(() => alone.close())

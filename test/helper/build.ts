@@ -83,7 +83,7 @@ export async function buildService (t: Test, { files = {}, options = {} }: { rea
   })
   const access = file === undefined
     ? undefined
-    : await openAccess({ file: join(folder, file), basePath: '', ...appOptions, publicUrl: appOptions.publicUrl, skills, log: logger })
+    : await openAccess({ file: join(folder, file), basePath: '', ...appOptions, publicUrl: appOptions.publicUrl, skills, log: logger, env: {} })
   const registry = createToolRegistry(createTools(), { isOverloaded: () => app.isUnderPressure() })
   const app: FastifyInstance = await buildApp({ skills: access?.nothing ?? skills, access, registry, logger, version: readPackageVersion(), host, trust, ...observe && { observers: observe(skills) }, ...plug && { plugins: plug(skills) }, ...appOptions })
   t.teardown(async () => {

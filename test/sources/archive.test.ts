@@ -260,7 +260,7 @@ t.test('K83: an address that a server has named does not lead into this network,
     await t.rejects(send({ url: `http://${host}:${port}/`, signal, env: {}, mayBeInside: false }), { code: 'redirected' }, host)
   }
   t.equal(server.requests.length, 0)
-  for (const address of ['8.8.8.8', '2606:4700::1', '172.15.0.1', '172.32.0.1', '100.63.0.1', '100.128.0.1', '223.0.0.1', '1.0.0.1', '110.0.0.1']) t.notOk(isInsideAddress(address), address)
+  for (const address of ['8.8.8.8', '64:ff9b::808:808', '2606:4700::1', '172.15.0.1', '172.32.0.1', '100.63.0.1', '100.128.0.1', '223.0.0.1', '1.0.0.1', '110.0.0.1']) t.notOk(isInsideAddress(address), address)
   const inside = [
     '0.0.0.0', '10.0.0.1', '127.0.0.2', '169.254.0.1', '192.168.0.1', '172.16.0.1', '172.20.0.1', '172.31.0.1', '100.64.0.1', '100.70.0.1', '100.100.0.1', '100.127.0.1', '224.0.0.1', '239.0.0.1',
     '255.255.255.255', '::', '::1', '::ffff:10.0.0.1', '::ffff:a00:1', '::FFFF:10.0.0.1', '64:ff9b::a00:1', 'fc00::1', 'fd00::1', 'fe80::1', 'FE90::1', 'fea0::1', 'feb0::1', 'ff02::1',

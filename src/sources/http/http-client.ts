@@ -23,13 +23,12 @@ const REDIRECTS = [301, 302, 303, 307, 308]
 /** How long a server may be silent, in milliseconds. */
 const SILENCE_MS = 30_000
 
-export const UNKNOWN_HOST = 'the name of the host cannot be resolved: check how it is written'
-export const NO_CONNECTION = 'the host takes no connection: check its port, and whether it runs'
+const UNKNOWN_HOST = 'the name of the host cannot be resolved: check how it is written'
 
 /** What failures of a connection mean, by their codes. */
 const FAILURES: ReadonlyArray<readonly [codes: RegExp, code: SourceErrorCode, sentence: string]> = [
   [/^(?:ENOTFOUND|EAI_AGAIN)$/, 'unreachable', UNKNOWN_HOST],
-  [/^ECONNREFUSED$/, 'unreachable', NO_CONNECTION],
+  [/^ECONNREFUSED$/, 'unreachable', 'the host refuses the connection: check its port, and whether it runs'],
   [/CERT|SSL|TLS|SELF_SIGNED|UNABLE_TO/, 'tls', 'the certificate of the host is not accepted'],
   [/^HPE_|^EPROTO$/, 'bad_answer', 'the host answers in another protocol: check its port']
 ]
@@ -50,6 +49,7 @@ export interface HttpRequest {
   readonly mayBeInside?: boolean
   /** Whether redirects may only lead to the same origin. */
   readonly isOneSite?: boolean
+  readonly maxRedirects?: number
 }
 
 export interface HttpAnswer {
@@ -67,10 +67,11 @@ export interface HttpAnswer {
  */
 export async function send (options: HttpRequest): Promise<HttpAnswer> {
   const { headers, credentials = {}, env, accept = [], mayBeInside = true, isOneSite = false } = options
+  const { maxRedirects = MAX_REDIRECTS } = options
   const first = new URL(options.url)
   let current = first
   let isInside: boolean | undefined
-  for (let redirects = 0; redirects <= MAX_REDIRECTS; redirects++) {
+  for (let redirects = 0; redirects <= maxRedirects; redirects++) {
     const own = current.origin === first.origin ? credentials : {}
     const body = await ask(current, options, isInside ?? mayBeInside, { ...headers, ...own })
     // A host behind a proxy counts as one outside.
@@ -86,7 +87,7 @@ export async function send (options: HttpRequest): Promise<HttpAnswer> {
       throw new SourceError('redirected', 'the host redirects to another host')
     }
   }
-  throw new SourceError('redirected', `the host redirects more than ${MAX_REDIRECTS} times`)
+  throw new SourceError('redirected', `the host redirects more than ${maxRedirects} times`)
 }
 
 function redirected (from: URL, location: string): URL {
@@ -112,7 +113,8 @@ async function ask (
       // Some hosts refuse requests without an agent.
       headers: { 'accept-encoding': 'identity', 'user-agent': `skillserve/${readPackageVersion()}`, ...headers },
       // A connection that is kept was checked for somebody else.
-      ...socket === undefined ? { agent: false } : { createConnection: () => socket },
+      // Without an agent Node takes 80 for the usual port, and would name the port in `Host`.
+      ...socket === undefined ? { agent: false } : { createConnection: () => socket, defaultPort: 443 },
       ...!mayBeInside && proxy === undefined && { lookup: lookupOutside }
     })
     sent.on('error', () => {})
@@ -128,11 +130,13 @@ async function ask (
 }
 
 /** The proxy of the usual variables, in either case. `http:` is for this machine only, and goes through none. */
-function proxyOf ({ protocol, hostname }: URL, env: Environment): URL | undefined {
+function proxyOf ({ protocol, hostname, port }: URL, env: Environment): URL | undefined {
   const valueOf = (name: string): string => env[name.toLowerCase()] || env[name] || ''
   const text = valueOf('HTTPS_PROXY') || valueOf('ALL_PROXY')
-  const isExempt = valueOf('NO_PROXY').toLowerCase().split(/[\s,]+/).filter(Boolean).some((entry) =>
-    entry === '*' || `.${hostname}`.endsWith(`.${entry.replace(/^\*?\./, '')}`))
+  const isExempt = valueOf('NO_PROXY').toLowerCase().split(/[\s,]+/).filter(Boolean).some((entry) => {
+    const [, name = '', only] = /^(?:\*?\.)?(.*?)(?::(\d+))?$/.exec(entry) ?? []
+    return entry === '*' || (`.${hostname}`.endsWith(`.${name}`) && (only ?? (port || '443')) === (port || '443'))
+  })
   if (protocol !== 'https:' || text === '' || isExempt) return undefined
   const address = text.includes('://') ? text : `http://${text}`
   if (URL.canParse(address) && /^https?:/.test(address)) return new URL(address)
@@ -147,8 +151,15 @@ async function tunnel (url: URL, proxy: URL, signal: AbortSignal): Promise<Socke
   const headers = { host: path, ...username !== '' && { 'proxy-authorization': authorization } }
   const start = protocol === 'https:' ? requestHttps : requestHttp
   const asked = start(proxy, { method: 'CONNECT', path, headers, signal, agent: false }).end()
-  const [{ statusCode = 0 }, socket] = await once(asked, 'connect') as [IncomingMessage, Socket]
-  if (statusCode === 200) return connect({ socket, servername: url.hostname, ALPNProtocols: ['http/1.1'] })
+  const answer = once(asked, 'connect') as Promise<[IncomingMessage, Socket]>
+  const [{ statusCode = 0 }, socket] = await answer.catch((error: unknown) => {
+    if (errorCode(error) !== 'ECONNREFUSED') throw error
+    throw new SourceError('unreachable', `connection refused by the proxy ${proxy.host}`)
+  })
+  // An address is no name for TLS (RFC 6066 §3).
+  const host = url.hostname.replace(/^\[|\]$/g, '')
+  const options = { socket, host, ...isIP(host) === 0 && { servername: host }, ALPNProtocols: ['http/1.1'] }
+  if (statusCode === 200) return connect(options)
   socket.destroy()
   throw new SourceError('unreachable', `the proxy does not connect to the host: it answers with status ${statusCode}`)
 }
@@ -168,7 +179,11 @@ const lookupOutside: LookupFunction = (hostname, options, callback) => {
 
 /** Whether an address may be one of this machine or its network: anything but public unicast. */
 export function isInsideAddress (address: string): boolean {
-  return !ipaddr.isValid(address) || ipaddr.process(address).range() !== 'unicast'
+  if (!ipaddr.isValid(address)) return true
+  const parsed = ipaddr.process(address)
+  if (parsed.range() !== 'rfc6052') return parsed.range() !== 'unicast'
+  // NAT64: networks that have only IPv6 reach every IPv4 address so, which its last four bytes are.
+  return ipaddr.fromByteArray(parsed.toByteArray().slice(12)).range() !== 'unicast'
 }
 
 function insideError (): SourceError {
