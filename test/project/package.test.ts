@@ -131,15 +131,6 @@ t.test('K1: what npm packs in an unbuilt clone is the whole product', async (t) 
   })
 })
 
-// That every package takes the Node of this project is what `npm ci --engine-strict` of .ci/run says.
-t.test('K1: overrides, which npm ignores for whoever installs the package, replace development tools only', async (t) => {
-  const read = (name: string) => JSON.parse(readFileSync(join(ROOT, name), 'utf8'))
-  const overridden = Object.keys(read('package.json').overrides)
-  const packages: ReadonlyArray<[path: string, { readonly dev?: true }]> = Object.entries(read('package-lock.json').packages)
-  const used = packages.filter(([path, { dev }]) => dev !== true && overridden.some((name) => path.endsWith(`node_modules/${name}`)))
-  t.strictSame(used.map(([path]) => path), ['node_modules/bare-fs'], 'which Node does not load')
-})
-
 /** Each package of the card, and the file or folder of the project that it works in. */
 const PACKAGES = {
   fastify: 'src/app.ts',

@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto'
+import { on } from 'node:events'
 import { createReadStream, createWriteStream } from 'node:fs'
 import { mkdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { PassThrough, Readable, type Transform } from 'node:stream'
+import { PassThrough, Readable, type Transform, Writable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
 import zlib from 'node:zlib'
-import { extract } from 'tar-stream'
+import { Parser, type ReadEntry } from 'tar'
 import {
   ArchiveError, ArchiveNames, checkLink, commonFolder, refusedEntry, withoutMacFiles
 } from '../../archive/archive-names.ts'
@@ -21,13 +22,20 @@ const HEAD_BYTES = 512
 const TAR_MAGIC_AT = 257
 const ZSTD = Buffer.from([0x28, 0xb5, 0x2f, 0xfd])
 
-/** Two empty blocks, in bytes: without them, nobody can tell where a tar archive was cut. */
-const TAR_END_BYTES = 1_024
+/** What the types of the tar parser are here; those of devices, FIFOs and the like are refused by their own names. */
+const TAR_TYPES: Readonly<Record<string, Item['type']>> = {
+  File: 'file',
+  OldFile: 'file',
+  ContiguousFile: 'file',
+  Directory: 'directory',
+  SymbolicLink: 'symlink',
+  Link: 'link'
+}
 
 /** What an archive has at a path. */
 interface Item {
   readonly name: string
-  /** As tar calls it. */
+  /** `file`, `directory`, `symlink`, `link`, or the name of a type that is refused. */
   readonly type: string
   readonly content: AsyncIterable<Buffer>
   /** Of links. */
@@ -55,7 +63,7 @@ export async function unpackArchive (
       if (place === '' || place === '.' || (scope !== '' && !place.startsWith(`${scope}/`))) continue
       const path = names.add(name, type === 'directory')
       const linked = entries.get(target.replace(/^(?:\.\/+)+/, ''))
-      if (type === 'file' || type === 'contiguous-file') entries.set(path, await store(path, content, packedBytes))
+      if (type === 'file') entries.set(path, await store(path, content, packedBytes))
       else if (type === 'symlink') {
         checkLink(path, target)
         entries.set(path, { path, kind: 'link', id: target, size: Buffer.byteLength(target), target })
@@ -130,23 +138,36 @@ async function * zipItems (archive: string): AsyncGenerator<Item> {
 }
 
 async function * tarItems (archive: string, decompress: Transform, signal: AbortSignal): AsyncGenerator<Item> {
-  const tar = extract({ allowUnknownFormat: true } as object)
-  let end: Buffer = Buffer.alloc(0)
-  const reading = pipeline(createReadStream(archive), decompress, async function * (chunks: AsyncIterable<Buffer>) {
-    for await (const chunk of chunks) {
-      end = Buffer.concat([end, chunk]).subarray(-TAR_END_BYTES)
-      yield chunk
+  const parser = new Parser({ strict: true })
+  const ended = new AbortController()
+  let hasEndMark = false
+  parser.on('eof', () => { hasEndMark = true })
+  // The parser does not offer what it has no name for.
+  parser.on('ignoredEntry', ({ path, meta }) => {
+    if (!meta) parser.abort(refusedEntry(path, 'has an unknown entry type'))
+  })
+  const writer = new Writable({
+    write (chunk: Buffer, _encoding, done) { if (parser.write(chunk)) done(); else parser.once('drain', done) },
+    final (done) {
+      parser.end()
+      done()
     }
-  }, tar, { signal })
-  reading.catch(() => {})
-  for await (const entry of tar) {
-    const { name, type, linkname } = entry.header
-    const content = entry as AsyncIterable<Buffer>
-    yield { name: name.replace(/\/+$/, ''), type: type ?? 'thing', content, target: linkname ?? '' }
-    entry.resume()
+  })
+  const reading = pipeline(createReadStream(archive), decompress, writer, {
+    signal: AbortSignal.any([signal, ended.signal])
+  })
+  reading.catch((error: Error) => { if (!ended.signal.aborted) parser.abort(error) })
+  try {
+    for await (const [entry] of on(parser, 'entry', { close: ['end'], signal }) as AsyncIterable<[ReadEntry]>) {
+      const { path, type, linkpath = '' } = entry
+      yield { name: path.replace(/\/+$/, ''), type: TAR_TYPES[type] ?? type, content: entry, target: linkpath }
+      entry.resume()
+    }
+    await reading
+  } finally {
+    ended.abort()
   }
-  await reading
-  if (end.length === TAR_END_BYTES && end.every((byte) => byte === 0)) return
+  if (hasEndMark) return
   const problem = 'the tar archive has no end mark (two empty blocks), so it may have been cut off'
   throw new ArchiveError('bad_archive', problem)
 }
