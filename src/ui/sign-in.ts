@@ -40,13 +40,19 @@ export function signInRoutes (app: FastifyInstance, { pages, access, prefix, pub
     // A proxy with TLS speaks plain HTTP to the service; the browser says how it speaks.
     const secure = [request.headers.origin, publicUrl].some((address) => address?.startsWith('https:'))
     const expires = found.expiresAt === undefined ? {} : { expires: new Date(found.expiresAt) }
-    reply.setCookie(SESSION_COOKIE, token, { path, httpOnly: true, sameSite: 'strict', secure, ...expires })
-    return reply.header('cache-control', 'no-store').redirect('../', 303)
+    setCookie(reply, token, { httpOnly: true, sameSite: 'strict', secure, ...expires })
+    return reply.redirect('../', 303)
   })
 
   app.post('/ui/sign-out', options, async (_request, reply) => {
-    return reply.clearCookie(SESSION_COOKIE, { path }).header('cache-control', 'no-store').redirect('sign-in', 303)
+    setCookie(reply, '', { maxAge: 0 })
+    return reply.redirect('sign-in', 303)
   })
+
+  function setCookie (reply: FastifyReply, value: string, attributes: Parameters<typeof app.serializeCookie>[2]): void {
+    reply.header('set-cookie', app.serializeCookie(SESSION_COOKIE, value, { path, ...attributes }))
+    reply.header('cache-control', 'no-store')
+  }
 
   async function showForm (request: FastifyRequest, reply: FastifyReply, problem?: string): Promise<FastifyReply> {
     reply.code(problem === undefined ? 200 : 403).header('cache-control', 'no-store')
