@@ -5,7 +5,7 @@ import { promisify } from 'node:util'
 import type { FastifyInstance } from 'fastify'
 import { errorCode } from './core/shared/system-errors.ts'
 import type { Config } from './config/settings.ts'
-import { ConfigError } from './config/setting.ts'
+import { ConfigError } from './operator/setting.ts'
 
 /**
  * Tries the port before anything else is opened or announced.

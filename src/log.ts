@@ -1,6 +1,6 @@
 import { isatty } from 'node:tty'
 import { type DestinationStream, type Logger, pino } from 'pino'
-import type { Environment } from './config/setting.ts'
+import type { Environment } from './operator/setting.ts'
 
 type LogFormat = 'pretty' | 'json'
 

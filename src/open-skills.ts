@@ -1,5 +1,5 @@
 import { openRoots } from './config/roots.ts'
-import type { Environment } from './config/setting.ts'
+import type { Environment } from './operator/setting.ts'
 import type { Config } from './config/settings.ts'
 import { type CoreLog, SILENT } from './core/shared/log.ts'
 import { createSkillManager, type SkillManagerOptions } from './core/skill-manager.ts'

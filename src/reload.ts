@@ -1,6 +1,6 @@
 import type { Access } from './access/access.ts'
 import type { OpenedRoots } from './config/roots.ts'
-import { ConfigError } from './config/setting.ts'
+import { ConfigError } from './operator/setting.ts'
 import type { Config } from './config/settings.ts'
 import type { CoreLog } from './core/shared/log.ts'
 import type { SkillManager } from './core/skill-manager.ts'

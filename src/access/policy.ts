@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
-import { parseYamlFile, type YamlFile } from '../config/files/yaml-file.ts'
-import { ConfigError, noSuchRoot, quote } from '../config/setting.ts'
+import { parseYamlFile, type YamlFile } from '../operator/yaml-file.ts'
+import { ConfigError, noSuchRoot, quote } from '../operator/setting.ts'
 import type { Grant, GrantOf, View } from '../core/view.ts'
 import type { Principal } from '../http/callers.ts'
 import { createSubnets, isSubnet } from '../http/request/client-address.ts'

@@ -1,4 +1,4 @@
-import { ConfigError, didYouMean, quote } from '../config/setting.ts'
+import { ConfigError, didYouMean, quote } from '../operator/setting.ts'
 import { counted } from '../core/shared/text.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
 import type { Principal } from '../http/callers.ts'

@@ -1,4 +1,4 @@
-import type { Environment } from '../config/setting.ts'
+import type { Environment } from '../operator/setting.ts'
 
 /** What a command was given. */
 export interface Arguments<Options = object> {

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import type { Environment } from '../config/setting.ts'
+import type { Environment } from '../operator/setting.ts'
 
 const VERSION = ['version', '--version', '-v']
 const FLAGS = { host: { type: 'string' }, port: { type: 'string' }, 'base-path': { type: 'string' } } as const

@@ -1,6 +1,6 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { SCOPES } from '../access/schema.ts'
-import { ConfigError, didYouMean, type Setting } from '../config/setting.ts'
+import { ConfigError, didYouMean, type Setting } from '../operator/setting.ts'
 import { type SettingName, SETTINGS } from '../config/settings.ts'
 import { FAIL_ON } from '../validate/project-file.ts'
 import { REPORTERS } from '../validate/report/index.ts'

@@ -1,5 +1,5 @@
 import { CommanderError } from 'commander'
-import { ConfigError } from '../config/setting.ts'
+import { ConfigError } from '../operator/setting.ts'
 import type { CommandContext } from './command.ts'
 import { createProgram } from './program.ts'
 

@@ -1,4 +1,4 @@
-import { readCommit, readPackageVersion } from '../config/package-files.ts'
+import { readCommit, readPackageVersion } from '../operator/package-files.ts'
 
 /** Returns the version of the package, with the commit that it was built from where that is known. */
 export function versionText (): string {

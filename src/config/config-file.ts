@@ -5,7 +5,7 @@ import { StringEnum } from '../schemas/typebox.ts'
 import type { KindSetting, SourceAuth, SourceCommon } from '../sources/address/source-kind.ts'
 import { type RootSpec, SOURCE_KINDS } from '../sources/kinds.ts'
 import { AddressError } from '../sources/source-error.ts'
-import { readYamlFile, type YamlFile, type YamlPath } from './files/yaml-file.ts'
+import { readYamlFile, type YamlFile, type YamlPath } from '../operator/yaml-file.ts'
 
 const TextSchema = (description: string) => Type.String({ minLength: 1, title: 'a text', description })
 

@@ -1,6 +1,6 @@
 import { delimiter } from 'node:path'
 import { splitRoots } from '../sources/address/address.ts'
-import { ConfigError, didYouMean, type Environment, quote, type Setting } from './setting.ts'
+import { ConfigError, didYouMean, type Environment, quote, type Setting } from '../operator/setting.ts'
 import { type Config, type SettingName, SETTINGS } from './settings.ts'
 
 /** Where settings come from. */

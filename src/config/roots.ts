@@ -5,9 +5,9 @@ import type { RootSpec } from '../sources/kinds.ts'
 import { StateFolder } from '../sources/publish/state-folder.ts'
 import { type SourceChanges, Sources } from '../sources/sources.ts'
 import { readConfigFile } from './config-file.ts'
-import { checkNotServed } from './files/files.ts'
-import { homeOf } from './files/home.ts'
-import { ConfigError, type Environment } from './setting.ts'
+import { checkNotServed } from '../operator/files.ts'
+import { homeOf } from '../operator/home.ts'
+import { ConfigError, type Environment } from '../operator/setting.ts'
 import type { Config } from './settings.ts'
 
 /** The folders and sources of a service. */

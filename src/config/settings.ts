@@ -4,7 +4,7 @@ import { decodePercent } from '../core/shared/text.ts'
 import { isSubnet } from '../http/request/client-address.ts'
 import { parseHost, parseListenHost, parseOrigin } from '../http/request/hosts.ts'
 import { isAddress, outlineOf, parseAddress } from '../sources/address/address.ts'
-import { ConfigError, type Setting } from './setting.ts'
+import { ConfigError, type Setting } from '../operator/setting.ts'
 
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 

@@ -1,6 +1,6 @@
 import { type IRateLimiterOptions, RateLimiterMemory, RateLimiterRedis } from 'rate-limiter-flexible'
 import type { CoreLog } from '../core/shared/log.ts'
-import { ConfigError } from '../config/setting.ts'
+import { ConfigError } from '../operator/setting.ts'
 
 /** How long one command may take, and how long a connection may take to be made, in milliseconds. */
 const COMMAND_MS = 200

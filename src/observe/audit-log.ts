@@ -1,7 +1,7 @@
 import { hash, randomBytes } from 'node:crypto'
 import { close, constants, fstat, open, read, write } from 'node:fs'
 import { promisify } from 'node:util'
-import { reasonOf } from '../config/files/files.ts'
+import { reasonOf } from '../operator/files.ts'
 import type { CoreLog } from '../core/shared/log.ts'
 import { errorCode } from '../core/shared/system-errors.ts'
 import type { AuditState } from '../http/readiness.ts'

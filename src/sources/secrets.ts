@@ -1,5 +1,5 @@
-import { readRegularFile } from '../config/files/files.ts'
-import type { Environment } from '../config/setting.ts'
+import { readRegularFile } from '../operator/files.ts'
+import type { Environment } from '../operator/setting.ts'
 import { SourceError } from './source-error.ts'
 import type { SourceAuth } from './address/source-kind.ts'
 

@@ -1,5 +1,5 @@
-import { reasonOf } from '../config/files/files.ts'
-import { ConfigError } from '../config/setting.ts'
+import { reasonOf } from '../operator/files.ts'
+import { ConfigError } from '../operator/setting.ts'
 import { errorCode } from '../core/shared/system-errors.ts'
 
 /** Why a source could not deliver: a closed set, for status and metrics. */

@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises'
 import { Type } from '@sinclair/typebox'
-import { parseYamlFile } from '../config/files/yaml-file.ts'
-import { ConfigError } from '../config/setting.ts'
+import { parseYamlFile } from '../operator/yaml-file.ts'
+import { ConfigError } from '../operator/setting.ts'
 import { compareCodePoints } from '../core/shared/text.ts'
 
 /** The revisions of each skill that may be served, by the skill's name. */

@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { parseYamlFile } from '../config/files/yaml-file.ts'
+import { parseYamlFile } from '../operator/yaml-file.ts'
 import { SCAN_SEVERITIES, type ScanReport } from '../schemas/trust.ts'
 import type { Finding } from '../core/shared/skill.ts'
 import { StringEnum } from '../schemas/typebox.ts'

@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events'
 import { dirname } from 'node:path'
-import { FollowedFile } from '../config/files/followed-file.ts'
+import { FollowedFile } from '../operator/followed-file.ts'
 import type { OpenedRoots } from '../config/roots.ts'
 import type { Config } from '../config/settings.ts'
 import type { SkillState } from '../core/revisions/state.ts'

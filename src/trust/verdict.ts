@@ -1,4 +1,4 @@
-import { reasonOf } from '../config/files/files.ts'
+import { reasonOf } from '../operator/files.ts'
 import { quoteList } from '../core/format/findings.ts'
 import type { Finding } from '../core/shared/skill.ts'
 import type { TrustReport } from '../schemas/trust.ts'

@@ -1,4 +1,4 @@
-import { quote } from '../config/setting.ts'
+import { quote } from '../operator/setting.ts'
 import type { FindingCode } from '../core/format/findings.ts'
 import type { SkillState } from '../core/revisions/state.ts'
 import { SkillError } from '../core/shared/errors.ts'

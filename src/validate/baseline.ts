@@ -1,9 +1,9 @@
 import { dirname, relative, resolve, sep } from 'node:path'
 import { existsSync } from 'node:fs'
 import { Type } from '@sinclair/typebox'
-import { ConfigError } from '../config/setting.ts'
-import { replaceFile } from '../config/files/files.ts'
-import { readYamlFile } from '../config/files/yaml-file.ts'
+import { ConfigError } from '../operator/setting.ts'
+import { replaceFile } from '../operator/files.ts'
+import { readYamlFile } from '../operator/yaml-file.ts'
 import { compareCodePoints } from '../core/shared/text.ts'
 
 const BaselineSchema = Type.Record(

@@ -2,7 +2,7 @@ import { lstatSync, readFileSync } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
 import { createTwoFilesPatch, structuredPatch } from 'diff'
 import { isMap, isScalar, isSeq, type ParsedNode, parseDocument, type Scalar, visit } from 'yaml'
-import { replaceFile } from '../config/files/files.ts'
+import { replaceFile } from '../operator/files.ts'
 import { locateFrontmatter } from '../core/format/fences.ts'
 import {
   AGENT_FIELDS, isMisspelt, isValidName, KNOWN_FIELDS, misspeltFields, nameAsYaml

@@ -2,7 +2,7 @@ import { delimiter, isAbsolute, resolve } from 'node:path'
 import fc from 'fast-check'
 import t from 'tap'
 import { loadConfig, resolveSettings } from '../../src/config/load.ts'
-import { ConfigError, type Setting } from '../../src/config/setting.ts'
+import { ConfigError, type Setting } from '../../src/operator/setting.ts'
 import { type Config, SETTINGS } from '../../src/config/settings.ts'
 import { codePoint } from '../helper/code-point.ts'
 

@@ -15,8 +15,8 @@ import { tarGzOf, tarOf, zipOf, zipOfTexts } from '../helper/archives.ts'
 import { type FaultServer, startServer } from '../helper/fault-server.ts'
 import { skillText, startManager, textOf } from '../helper/skills.ts'
 import { openSources, sourceAt } from '../helper/sources.ts'
-import type { Environment } from '../../src/config/setting.ts'
-import { readPackageVersion } from '../../src/config/package-files.ts'
+import type { Environment } from '../../src/operator/setting.ts'
+import { readPackageVersion } from '../../src/operator/package-files.ts'
 
 const good = [['repo-abc/skills/a/SKILL.md', skillText('a')], ['repo-abc/skills/a/x.txt', 'x'], ['repo-abc/skills/b/SKILL.md', skillText('b')]] as const
 

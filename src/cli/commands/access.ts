@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { Policy } from '../../access/policy.ts'
 import { describeAll, describeCaller, describeSkill } from '../../access/report.ts'
-import { readTextFile } from '../../config/files/yaml-file.ts'
+import { readTextFile } from '../../operator/yaml-file.ts'
 import { openRoots } from '../../config/roots.ts'
 import { ROOT_PROBLEMS } from '../../core/roots/root.ts'
 import { SILENT } from '../../core/shared/log.ts'

@@ -1,9 +1,9 @@
 import { Policy } from '../../access/policy.ts'
 import { readConfigFile } from '../../config/config-file.ts'
-import { readTextFile } from '../../config/files/yaml-file.ts'
+import { readTextFile } from '../../operator/yaml-file.ts'
 import { type Resolved, resolveSettings } from '../../config/load.ts'
 import { openRoots } from '../../config/roots.ts'
-import { ConfigError } from '../../config/setting.ts'
+import { ConfigError } from '../../operator/setting.ts'
 import type { Config } from '../../config/settings.ts'
 import { SILENT } from '../../core/shared/log.ts'
 import { parseLock } from '../../trust/lock-file.ts'
@@ -11,7 +11,7 @@ import { parseTrust } from '../../trust/trust-file.ts'
 import { inColumns } from '../columns.ts'
 import type { RunCommand } from '../command.ts'
 import { folderChecks, settingSources } from '../folders.ts'
-import { EXAMPLE_SKILLS } from '../../config/package-files.ts'
+import { EXAMPLE_SKILLS } from '../../operator/package-files.ts'
 
 /** Prints the effective settings, and everything that would keep the service from starting. */
 export const run: RunCommand = async (args, context) => {

@@ -7,7 +7,7 @@ import { createValidator, type EntryVerdicts } from '../../verdicts/entry.ts'
 import type { RunCommand } from '../command.ts'
 import { mainFileIn, readConfig } from '../folders.ts'
 import { openBrowser } from '../open-browser.ts'
-import { readPackageVersion } from '../../config/package-files.ts'
+import { readPackageVersion } from '../../operator/package-files.ts'
 
 /** Settings that suit a preview: nobody else reaches it, and its own lines are not lost among those of requests. */
 const OVERRIDES = { host: '127.0.0.1', logLevel: 'warn', ui: true } as const

@@ -1,4 +1,4 @@
-import { ConfigError } from '../../config/setting.ts'
+import { ConfigError } from '../../operator/setting.ts'
 import { once } from 'node:events'
 import { get, type IncomingMessage } from 'node:http'
 import { text } from 'node:stream/consumers'

@@ -7,7 +7,7 @@ import { createToolRegistry } from '../../tools/registry.ts'
 import { createTools } from '../../tools/tools.ts'
 import type { RunCommand } from '../command.ts'
 import { readConfig } from '../folders.ts'
-import { EXAMPLE_SKILLS, readPackageVersion } from '../../config/package-files.ts'
+import { EXAMPLE_SKILLS, readPackageVersion } from '../../operator/package-files.ts'
 
 const STANDARD_ERROR = 2
 

@@ -1,7 +1,7 @@
 import { startServer } from '../../server.ts'
 import type { RunCommand } from '../command.ts'
 import { readConfig } from '../folders.ts'
-import { EXAMPLE_SKILLS, readCommit, readPackageVersion } from '../../config/package-files.ts'
+import { EXAMPLE_SKILLS, readCommit, readPackageVersion } from '../../operator/package-files.ts'
 
 /** Starts the service, which then stops the process by itself. */
 export const run: RunCommand = async (args, context) => {

@@ -1,4 +1,4 @@
-import { ConfigError } from '../../config/setting.ts'
+import { ConfigError } from '../../operator/setting.ts'
 import { counted } from '../../core/shared/text.ts'
 import { Shutdown } from '../../http/shutdown.ts'
 import { openSkills } from '../../open-skills.ts'

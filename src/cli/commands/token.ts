@@ -1,6 +1,6 @@
 import { GROUP, GROUP_FORM, NAME, NAME_FORM, parseExpiry } from '../../access/schema.ts'
 import { createSecret, digestOf } from '../../access/secret.ts'
-import { ConfigError, quote } from '../../config/setting.ts'
+import { ConfigError, quote } from '../../operator/setting.ts'
 import type { RunCommand } from '../command.ts'
 
 const DAYS = /^([1-9]\d{0,3})d$/

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { ConfigError, didYouMean, quote } from '../../config/setting.ts'
+import { ConfigError, didYouMean, quote } from '../../operator/setting.ts'
 import { counted } from '../../core/shared/text.ts'
 import { hasColor } from '../../log.ts'
 import { isAddress } from '../../sources/address/address.ts'

@@ -1,6 +1,6 @@
-import { ConfigError } from '../../config/setting.ts'
+import { ConfigError } from '../../operator/setting.ts'
 import { resolve } from 'node:path'
-import { readTextFile } from '../../config/files/yaml-file.ts'
+import { readTextFile } from '../../operator/yaml-file.ts'
 import { checkLockFile, parseLock } from '../../trust/lock-file.ts'
 import type { TrustReport } from '../../schemas/trust.ts'
 import { TrustPolicy } from '../../trust/trust-policy.ts'

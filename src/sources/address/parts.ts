@@ -1,5 +1,5 @@
 import { decodePercent } from '../../core/shared/text.ts'
-import { quote } from '../../config/setting.ts'
+import { quote } from '../../operator/setting.ts'
 import { isLoopback } from '../../http/request/hosts.ts'
 import { AddressError } from '../source-error.ts'
 

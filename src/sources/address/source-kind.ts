@@ -1,4 +1,4 @@
-import type { Environment } from '../../config/setting.ts'
+import type { Environment } from '../../operator/setting.ts'
 import type { SkillType } from '../../core/shared/skill.ts'
 import type { Layout, LeftOut } from '../../layout/layout.ts'
 import type { SourceFiles } from '../publish/source-tree.ts'

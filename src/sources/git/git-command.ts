@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import type { Environment } from '../../config/setting.ts'
+import type { Environment } from '../../operator/setting.ts'
 import { AddressError, SourceError } from '../source-error.ts'
 import { redact } from '../secrets.ts'
 import { gitError } from './git-errors.ts'

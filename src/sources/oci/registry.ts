@@ -1,6 +1,6 @@
 import { sha256 } from '../../core/shared/digest.ts'
 import type { JsonObject } from '../../core/shared/json.ts'
-import type { Environment } from '../../config/setting.ts'
+import type { Environment } from '../../operator/setting.ts'
 import { DIGEST, isAtLoopback } from '../address/parts.ts'
 import type { SourceAuth } from '../address/source-kind.ts'
 import {

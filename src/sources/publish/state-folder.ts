@@ -4,7 +4,7 @@ import { mkdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { errorCode } from '../../core/shared/system-errors.ts'
-import { checkNotServed, reasonOf } from '../../config/files/files.ts'
+import { checkNotServed, reasonOf } from '../../operator/files.ts'
 import { AddressError } from '../source-error.ts'
 
 /** How often the holder of the lock touches it, and after how long without that it is gone, in milliseconds. */

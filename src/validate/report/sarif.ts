@@ -1,5 +1,5 @@
 import { encodePath } from '../../core/shared/paths.ts'
-import { readPackageVersion } from '../../config/package-files.ts'
+import { readPackageVersion } from '../../operator/package-files.ts'
 import type { Finding, FindingSeverity } from '../../core/shared/skill.ts'
 import { printable } from '../../core/shared/text.ts'
 import { FINDINGS } from '../findings.ts'

@@ -1,9 +1,9 @@
 import type { Static, TSchema } from '@sinclair/typebox'
 import { Ajv, type ErrorObject } from 'ajv'
 import { type Document, isMap, isNode, LineCounter, parseDocument, visit } from 'yaml'
-import { maskSecrets } from '../../secrets.ts'
+import { maskSecrets } from '../secrets.ts'
 import { readRegularFile, reasonOf } from './files.ts'
-import { ConfigError, didYouMean, quote } from '../setting.ts'
+import { ConfigError, didYouMean, quote } from './setting.ts'
 
 /** Where a value is in a document: keys of mappings, positions in lists. */
 export type YamlPath = ReadonlyArray<string | number>

@@ -1,9 +1,9 @@
 import { EventEmitter } from 'node:events'
 import { unwatchFile, watchFile } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
-import { sha256 } from '../../core/shared/digest.ts'
-import { type CoreLog, SILENT } from '../../core/shared/log.ts'
-import { ConfigError } from '../setting.ts'
+import { sha256 } from '../core/shared/digest.ts'
+import { type CoreLog, SILENT } from '../core/shared/log.ts'
+import { ConfigError } from './setting.ts'
 import { readRegularFile } from './files.ts'
 import { readTextFile } from './yaml-file.ts'
 

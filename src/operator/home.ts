@@ -1,5 +1,5 @@
 import { userInfo } from 'node:os'
-import type { Environment } from '../setting.ts'
+import type { Environment } from './setting.ts'
 
 /** The user's home folder; undefined for a user who has none, as in many containers. */
 export function homeOf (env: Environment): string | undefined {

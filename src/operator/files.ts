@@ -1,9 +1,9 @@
 import { constants, type Stats } from 'node:fs'
 import { chmod, chown, open, readlink, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, dirname, join, resolve, sep } from 'node:path'
-import { isOnNetwork } from '../../core/read/disk.ts'
-import { errorCode } from '../../core/shared/system-errors.ts'
-import { ConfigError } from '../setting.ts'
+import { isOnNetwork } from '../core/read/disk.ts'
+import { errorCode } from '../core/shared/system-errors.ts'
+import { ConfigError } from './setting.ts'
 
 /** Largest file that is read, in bytes: the tokens of 10,000 callers take less than a tenth. */
 const MAX_FILE_BYTES = 16 * 1_048_576
