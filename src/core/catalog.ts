@@ -87,6 +87,11 @@ export class Catalog extends EventEmitter<CatalogEvents> {
     this.emit('changed', [...new Set([...before, ...roots])].flatMap(skillsOf))
   }
 
+  /** Ends what is read in the background. */
+  close (): void {
+    this.snapshots.close()
+  }
+
   /** Goes up with each change: what is derived from the index is up to date while it is the same. */
   get generation (): number {
     return this.#generation

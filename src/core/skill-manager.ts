@@ -51,6 +51,7 @@ export class SkillManager extends View {
   }
 
   async close (): Promise<void> {
+    this.catalog.close()
     await this.refresher.close()
   }
 

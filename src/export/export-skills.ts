@@ -103,7 +103,7 @@ export async function exportSkills (
   if (names.length > 0 && !isManifest(await readText(join(folder, MANIFEST)))) {
     throw new ExportError('holds something else than an earlier export: name an empty or a new folder')
   }
-  const discovery = new Discovery(skills)
+  const discovery = new Discovery(skills, { isComplete: true })
   const { '0.2.0': index, '0.1.0': legacyIndex } = await discovery.indexes()
   const listed: ServedFile[] = []
   for (const entry of index.skills) listed.push(await artifactFile(discovery, entry))

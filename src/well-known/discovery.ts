@@ -38,6 +38,8 @@ interface DiscoveryIndexes {
 interface Entries {
   readonly entry?: DiscoveryIndex['skills'][number]
   readonly legacyEntry?: LegacyDiscoveryIndex['skills'][number]
+  /** For a skill whose files are still being read: the next index may have it. */
+  readonly isPending?: boolean
 }
 
 /** What an address of the index 0.2.0 leads to: the main file of a skill that is nothing else, or an archive. */
@@ -53,6 +55,7 @@ type DiscoverySkills = Pick<View, 'at' | 'keptRevisions' | 'list' | 'read'>
  */
 export class Discovery {
   readonly #skills: DiscoverySkills
+  readonly #isComplete: boolean
   /** By revision, from which the bytes of an archive follow. */
   readonly #archiveDigests = new LRUCache<string, Promise<string>>({ max: MAX_CACHED_ARCHIVE_DIGESTS })
   readonly #entries = new WeakMap<Manifest, { readonly skill: CatalogSkill, readonly entries: Entries }>()
@@ -61,8 +64,10 @@ export class Discovery {
   #making: Promise<DiscoveryIndexes> | undefined
   #made: { readonly revision: string | undefined, readonly indexes: DiscoveryIndexes } | undefined
 
-  constructor (skills: DiscoverySkills) {
+  /** @param isComplete whether indexes wait for skills that take long to be read; otherwise they leave these out */
+  constructor (skills: DiscoverySkills, { isComplete = false } = {}) {
     this.#skills = skills
+    this.#isComplete = isComplete
   }
 
   /**
@@ -75,7 +80,8 @@ export class Discovery {
     this.#making ??= this.#make().finally(() => { this.#making = undefined })
     const indexes = await this.#making
     // Made while the catalog changed, they may be of neither revision.
-    this.#made = { indexes, revision: revision?.() === before ? before : undefined }
+    const isWhole = ![...this.#known.values()].some(({ isPending }) => isPending === true)
+    this.#made = { indexes, revision: isWhole && revision?.() === before ? before : undefined }
     return indexes
   }
 
@@ -136,7 +142,10 @@ export class Discovery {
   /** One skill never takes the index down: what cannot be read now stays as it was before. */
   async #entriesOf (name: string): Promise<Entries | undefined> {
     try {
-      return await unlessAbsent(() => this.#skills.read(name, (state) => this.#entriesIn(state)))
+      return await unlessAbsent(() => this.#skills.read(name, async (state) => {
+        const isReady = this.#isComplete || !isUsable(state.skill) || await state.listedSnapshot() !== undefined
+        return isReady ? await this.#entriesIn(state) : { isPending: true }
+      }))
     } catch (error) {
       if (error instanceof SkillError) return this.#known.get(name)
       throw error

@@ -1,5 +1,6 @@
 import { finding } from '../format/findings.ts'
 import type { FileContent } from '../read/file-content.ts'
+import type { Snapshot } from '../revisions/snapshot.ts'
 import type { SkillState } from '../revisions/state.ts'
 import { EXCESSES, SkillError, type SkillExcess, SkillTooLargeError } from '../shared/errors.ts'
 import type { CatalogSkill, Finding, Manifest, SkillType } from '../shared/skill.ts'
@@ -42,13 +43,26 @@ export type ValidatedEntry = Pick<CatalogEntry, 'findings'>
 export async function describeState<Validated extends ValidatedEntry> (
   state: SkillState, validate: EntryValidator<Validated>
 ): Promise<CatalogEntry & Validated> {
-  const snapshot = await state.snapshot().catch(asUnreadable)
+  return await describe(state, await state.snapshot().catch(asUnreadable), validate)
+}
+
+/** The same for lists, which wait for no single skill: `revision` may be null for one that takes long to be read. */
+export async function describeListed<Validated extends ValidatedEntry> (
+  state: SkillState, validate: EntryValidator<Validated>
+): Promise<CatalogEntry & Validated> {
+  return await describe(state, await state.listedSnapshot().catch(asUnreadable), validate)
+}
+
+async function describe<Validated extends ValidatedEntry> (
+  state: SkillState, snapshot: Snapshot | SkillError | undefined, validate: EntryValidator<Validated>
+): Promise<CatalogEntry & Validated> {
   const mainFile = await state.mainFile().catch(asUnreadable)
   const read = { skill: state.skill, mainFile: mainFile instanceof SkillError ? undefined : mainFile }
-  if (!(snapshot instanceof SkillError)) {
+  if (snapshot !== undefined && !(snapshot instanceof SkillError)) {
     return await makeEntry({ ...read, manifest: snapshot.manifest, fileFindings: snapshot.findings, state }, validate)
   }
-  const fileFindings = snapshot instanceof SkillTooLargeError ? [tooLarge(snapshot.excess)] : []
+  const isTooLarge = snapshot instanceof SkillTooLargeError
+  const fileFindings = snapshot === undefined ? [PENDING] : isTooLarge ? [tooLarge(snapshot.excess)] : []
   return await makeEntry({ ...read, manifest: undefined, fileFindings }, validate)
 }
 

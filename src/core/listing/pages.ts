@@ -3,7 +3,7 @@ import { yieldIfNeeded } from '../shared/async.ts'
 import { SkillError } from '../shared/errors.ts'
 import { formatCursor, pageStart } from './cursor.ts'
 import {
-  type CatalogEntry, describeState, type EntryValidator, makeEntry, PENDING, type ValidatedEntry
+  type CatalogEntry, describeListed, type EntryValidator, makeEntry, PENDING, type ValidatedEntry
 } from './entry.ts'
 
 /** Characters of all entries in one page of GET /catalog together. */
@@ -96,7 +96,7 @@ async function readEntry<Validated extends ValidatedEntry> (
   skills: CatalogPageOptions<Validated>['skills'], name: string, validate: EntryValidator<Validated>
 ): Promise<(CatalogEntry & Validated) | undefined> {
   try {
-    return await skills.read(name, (state) => describeState(state, validate), 'if-room')
+    return await skills.read(name, (state) => describeListed(state, validate))
   } catch (error) {
     if (!(error instanceof SkillError)) throw error
     if (error.code === 'skill_not_found') return undefined

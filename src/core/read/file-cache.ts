@@ -49,6 +49,7 @@ export class FileCache {
   readonly #shareContent = createSharer<FileContent>()
   readonly #shareChecksums = createSharer<FileChecksums>()
   readonly #keptContent: (digest: string) => FileContent | undefined
+  readonly #closing = new AbortController()
   #hits = 0
   #misses = 0
 
@@ -97,6 +98,11 @@ export class FileCache {
     }
   }
 
+  /** Whether the checksums of a file in this state are known. */
+  knows (state: string | undefined): boolean {
+    return state !== undefined && this.#checksums.has(state)
+  }
+
   /** Checksums of a file, read unless known. `state` is undefined for a link, whose target must be checked. */
   async checksumsAt (place: FilePlace, state: string | undefined): Promise<FileChecksums> {
     const known = state === undefined ? undefined : this.#checksums.get(state)
@@ -113,8 +119,8 @@ export class FileCache {
   async checksumsOf (file: OpenFile): Promise<FileChecksums> {
     const known = this.#knownOf(file)
     if (known !== undefined) return known
-    if (!file.isSettled) return await file.checksums()
-    return await this.#shareChecksums(stateId(file.stamp), async () => this.#learn(file, await file.checksums()))
+    const read = async (): Promise<FileChecksums> => this.#learn(file, await file.checksums(this.#closing.signal))
+    return await (file.isSettled ? this.#shareChecksums(stateId(file.stamp), read) : read())
   }
 
   /** The bytes of an open file from `start` to `end`, both included. The first to read all learns the digest. */
@@ -140,6 +146,11 @@ export class FileCache {
   #learn ({ stamp, isSettled }: OpenFile, checksums: FileChecksums): FileChecksums {
     if (isSettled) this.#checksums.set(stateId(stamp), checksums)
     return checksums
+  }
+
+  /** Ends the reading of files for their checksums. */
+  close (): void {
+    this.#closing.abort()
   }
 
   async #readContent (file: OpenFile, isKept: boolean): Promise<FileContent> {

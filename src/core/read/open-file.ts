@@ -53,8 +53,9 @@ export class OpenFile {
   }
 
   /** Checksums of the state that it was opened in. A file that grows all the time is given up at once. */
-  async checksums (): Promise<FileChecksums> {
+  async checksums (signal: AbortSignal): Promise<FileChecksums> {
     return await this.#hash(async () => {
+      signal.throwIfAborted()
       if (!await this.#isUnchanged()) throw changed('the file changed while it was being read')
     })
   }

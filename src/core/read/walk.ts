@@ -32,6 +32,7 @@ export interface WalkedFile {
   readonly path: string
   /** `stateId` of what would be read; undefined for nothing, or what may not be asked about. */
   readonly state: string | undefined
+  readonly size: number
   readonly isLink: boolean
 }
 
@@ -98,7 +99,8 @@ export async function walkSkill (disk: Disk, base: string, filter: PathFilter | 
         else if (target === undefined || isLinked) leftOut.add('folder_link', path)
         else pending.push({ prefix: `${path}/`, realPath: target, isLinked: true })
       } else {
-        files.push({ path, state: note(path, found && stampOf(found)), isLink: entry.isSymbolicLink() })
+        const state = note(path, found && stampOf(found))
+        files.push({ path, state, size: Number(found?.size ?? 0), isLink: entry.isSymbolicLink() })
         if (entry.isFile()) bytes += found?.size ?? 0n
         if (bytes > MAX_SKILL_BYTES) return result('too_many_bytes')
       }

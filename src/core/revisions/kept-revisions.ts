@@ -2,6 +2,8 @@ import { LRUCache } from 'lru-cache'
 import type { FileContent } from '../read/file-content.ts'
 import type { IndexedSkill } from '../read-skill.ts'
 import type { Root } from '../roots/root.ts'
+import { createSharer, yieldIfNeeded } from '../shared/async.ts'
+import type { ManifestFile } from '../shared/skill.ts'
 import type { Snapshot } from './snapshot.ts'
 
 /** How long a revision stays readable after its last use, in milliseconds, and the bytes of all of them. */
@@ -38,6 +40,7 @@ export class KeptRevisions {
   /** By digest, each with the number of files that have these bytes. */
   readonly #contents = new Map<string, { readonly content: FileContent, files: number }>()
   #bytes = 0
+  readonly #share = createSharer<void>()
 
   constructor ({ keepMs = KEPT_REVISION_MS, maxBytes = KEPT_REVISION_BYTES }: KeepOptions = {}) {
     this.#maxBytes = keepMs === 0 ? 0 : maxBytes
@@ -50,8 +53,27 @@ export class KeptRevisions {
     })
   }
 
+  /**
+   * Keeps a revision that an answer names, as far as there is room.
+   * @param read gives the content of a file with this very digest
+   */
+  async keep (
+    skill: IndexedSkill, snapshot: Snapshot, keep: Keep, read: (file: ManifestFile) => Promise<FileContent>
+  ): Promise<void> {
+    if (!this.#wants(skill.root, snapshot, keep)) return
+    const { manifest: { skill_name: name, revision, files } } = snapshot
+    await this.#share(keyOf(skill.root, name, revision), async () => {
+      const contents = new Map<string, FileContent>()
+      for (const file of files) {
+        await yieldIfNeeded()
+        contents.set(file.path, this.contentWith(file.digest) ?? await read(file))
+      }
+      this.#add({ ...snapshot, skill, contents })
+    })
+  }
+
   /** Whether the bytes of a revision with these files should be read to be kept. */
-  wants (root: Root, { manifest: { skill_name: name, revision, files } }: Snapshot, keep: Keep): boolean {
+  #wants (root: Root, { manifest: { skill_name: name, revision, files } }: Snapshot, keep: Keep): boolean {
     if (keep === 'never' || this.get(root, name, revision) !== undefined) return false
     const sizes = new Map(files.map(({ digest, size_bytes: size }) => [digest, size]))
     const isThere = ([digest]: readonly [string, number]): boolean => keep === 'if-room' && this.#contents.has(digest)
@@ -60,7 +82,7 @@ export class KeptRevisions {
     return used + bytes + (files.length + 1) * WEIGHT_PER_FILE <= this.#maxBytes
   }
 
-  keep (kept: KeptRevision): void {
+  #add (kept: KeptRevision): void {
     for (const content of kept.contents.values()) this.#hold(content)
     this.#revisions.set(keyOf(kept.skill.root, kept.skill.name, kept.manifest.revision), kept)
     while (this.#used > this.#maxBytes) this.#revisions.pop()

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache'
+import pLimit from 'p-limit'
 import type { FileCache } from '../read/file-cache.ts'
 import { isTextKind } from '../read/file-kind.ts'
 import { IGNORE_FILE } from '../read/ignore-file.ts'
@@ -7,11 +8,15 @@ import type { FileChecksums } from '../read/checksums.ts'
 import { asRefused, changed, isUnknown, RefusedError } from '../read/refused.ts'
 import { type Walk, type WalkedFile, walkSkill } from '../read/walk.ts'
 import type { IndexedSkill } from '../read-skill.ts'
-import { yieldIfNeeded } from '../shared/async.ts'
+import { createCoalescer, yieldIfNeeded } from '../shared/async.ts'
 import { sha256 } from '../shared/digest.ts'
 import type { Finding, Manifest, ManifestFile } from '../shared/skill.ts'
 import { compareCodePoints } from '../shared/text.ts'
 import { contentFindings, leftOutFindings } from './file-findings.ts'
+
+/** Bytes of one skill that a list has read for its revision. More are read in the background, for so many at a time. */
+const MAX_LISTED_BYTES = 8 * 1_048_576
+const MAX_IN_BACKGROUND = 2
 
 /** Files of all manifests that are kept together. */
 const MAX_CACHED_SNAPSHOT_FILES = 50_000
@@ -25,7 +30,10 @@ export interface Snapshot {
   readonly findings: readonly Finding[]
 }
 
-/** Makes manifests. The skill is walked at each question; files whose state is known are not read again. */
+/**
+ * Makes manifests. The skill is walked at each question; files whose state is known are not read again. Equal questions
+ * at the same time share the answer.
+ */
 export class Snapshots {
   readonly #files: FileCache
   readonly #cache = new LRUCache<string, Snapshot & { readonly fingerprint: string }>({
@@ -33,22 +41,52 @@ export class Snapshots {
     sizeCalculation: ({ manifest }) => manifest.files.length + 1
   })
 
+  readonly #share = createCoalescer<Snapshot>()
+  readonly #enterBackground = pLimit(MAX_IN_BACKGROUND)
+  /** Skills that are read in the background, or wait for that. */
+  readonly #background = new Set<string>()
+
   constructor (files: FileCache) {
     this.#files = files
   }
 
   /** Throws RefusedErrors: for what went away, changed meanwhile or is too much, and for a disk that fails. */
   async of (skill: IndexedSkill): Promise<Snapshot> {
+    return await this.#share(idOf(skill), () => this.#read(skill))
+  }
+
+  /** The same for lists, which wait for no single skill: undefined for one that is still read in the background. */
+  async ofListed (skill: IndexedSkill): Promise<Snapshot | undefined> {
+    const { root: { disk }, folder: { realPath }, filter } = skill
+    const walk = await walkSkill(disk, realPath, filter)
+    const cached = this.#cached(skill, walk)
+    if (cached !== undefined) return cached
+    const bytes = walk.files.reduce((sum, { state, size }) => this.#files.knows(state) ? sum : sum + size, 0)
+    if (bytes <= MAX_LISTED_BYTES || walk.excess !== undefined) return await this.of(skill)
+    const id = idOf(skill)
+    if (this.#background.has(id)) return undefined
+    this.#background.add(id)
+    // A failure shows at the next question.
+    void this.#enterBackground(() => this.of(skill)).catch(() => {}).finally(() => { this.#background.delete(id) })
+    return undefined
+  }
+
+  /** Ends what goes on in the background. */
+  close (): void {
+    this.#enterBackground.clearQueue()
+    this.#background.clear()
+    this.#files.close()
+  }
+
+  async #read (skill: IndexedSkill): Promise<Snapshot> {
     const { root: { disk }, folder: { name, realPath }, filter, ignoreFile } = skill
     const walk = await walkSkill(disk, realPath, filter)
     if (walk.excess !== undefined) throw new RefusedError(walk.excess)
     if (ignoreFile === undefined && walk.files.some(({ path }) => path === IGNORE_FILE)) {
       throw changed('an ignore file came after the skill was read')
     }
-    // Two skills may be one folder, by a link: each manifest has its own name in it.
-    const key = `${realPath}\0${name}`
-    const cached = this.#cache.get(key)
-    if (cached?.fingerprint === walk.fingerprint && walk.isSettled) return cached
+    const cached = this.#cached(skill, walk)
+    if (cached !== undefined) return cached
 
     const files: ManifestFile[] = []
     const checksums = new Map<string, FileChecksums>()
@@ -76,9 +114,24 @@ export class Snapshots {
       findings: [...leftOutFindings(walk.leftOut), ...contentFindings(files, (path) => checksums.get(path)?.kind)],
       fingerprint: walk.fingerprint
     }
-    if (walk.isSettled) this.#cache.set(key, snapshot)
+    if (walk.isSettled) this.#cache.set(keyOf(skill), snapshot)
     return snapshot
   }
+
+  #cached (skill: IndexedSkill, { fingerprint, isSettled }: Walk): Snapshot | undefined {
+    const cached = this.#cache.get(keyOf(skill))
+    return isSettled && cached?.fingerprint === fingerprint ? cached : undefined
+  }
+}
+
+/** Two skills may be one folder, by a link: each manifest has its own name in it. */
+function keyOf ({ folder: { name, realPath } }: IndexedSkill): string {
+  return `${realPath}\0${name}`
+}
+
+/** Names all that the manifest of a skill is made of. */
+function idOf (skill: IndexedSkill): string {
+  return [keyOf(skill), skill.root.id, skill.filter?.id, skill.ignoreFile === undefined].join('\0')
 }
 
 /** @throws {RefusedError} for a file that was there when it was listed, and says nothing about it now */

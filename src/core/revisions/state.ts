@@ -6,7 +6,6 @@ import type { FilePlace } from '../read/open-inside.ts'
 import { changed, isNoMainFile, RefusedError } from '../read/refused.ts'
 import { parseRelativePath } from '../read/relative-path.ts'
 import type { IndexedSkill } from '../read-skill.ts'
-import { yieldIfNeeded } from '../shared/async.ts'
 import { fileError, mainFileError } from '../shared/errors.ts'
 import { MAX_MAIN_FILE_BYTES, MAX_TEXT_FILE_BYTES } from '../shared/limits.ts'
 import type { CatalogSkill, Manifest } from '../shared/skill.ts'
@@ -28,13 +27,23 @@ export abstract class SkillState {
 
   /** @throws {RefusedError} as all three */
   protected abstract takeSnapshot (): Promise<Snapshot>
+  protected abstract takeListed (): Promise<Snapshot | undefined>
   /** @param limit most bytes */
   protected abstract readPath (path: string, limit: number): Promise<FileContent>
   protected abstract openPath (path: string): Promise<ServableFile>
 
   async snapshot (): Promise<Snapshot> {
+    return await this.#whole(() => this.takeSnapshot())
+  }
+
+  /** The same for lists, which wait for no single skill: undefined for one that takes long to be read. */
+  async listedSnapshot (): Promise<Snapshot | undefined> {
+    return await this.#whole(() => this.takeListed())
+  }
+
+  async #whole<T> (take: () => Promise<T>): Promise<T> {
     try {
-      return await this.takeSnapshot()
+      return await take()
     } catch (error) {
       throw skillSentence(error, this.skill.name)
     }
@@ -131,15 +140,32 @@ export class PresentState extends SkillState {
   }
 
   protected async takeSnapshot (): Promise<Snapshot> {
-    if (this.#snapshot !== undefined) return this.#snapshot
+    this.#snapshot ??= await this.#confirmed(await this.#catalog.snapshots.of(this.#read()), this.#keep)
+    return this.#snapshot
+  }
+
+  protected async takeListed (): Promise<Snapshot | undefined> {
+    const listed = this.#snapshot ?? await this.#catalog.snapshots.ofListed(this.#read())
+    this.#snapshot ??= listed && await this.#confirmed(listed, 'if-room')
+    return this.#snapshot
+  }
+
+  /** @throws {RefusedError} `changed` for a skill that could not be read in one state */
+  #read (): IndexedSkill {
     const { refused } = this.#found
     if (refused?.refusal === 'changed') throw refused
-    const snapshot = await this.#catalog.snapshots.of(this.#found)
+    return this.#found
+  }
+
+  async #confirmed (snapshot: Snapshot, keep: Keep): Promise<Snapshot> {
     await this.#confirmRules()
     for (const { path, digest } of snapshot.manifest.files) this.#confirm(path, digest)
     if (this.#digests.size > snapshot.manifest.files.length) throw changed('a file went away after it was read')
-    await this.#keepBytes(snapshot)
-    this.#snapshot = snapshot
+    await this.#catalog.kept.keep(this.#found, snapshot, keep, async ({ path, digest, size_bytes: size }) => {
+      const { content } = await this.#catalog.files.read(this.#placeOf(path), size, false)
+      if (content.digest !== digest) throw changed('a file changed before its revision was named')
+      return content
+    })
     return snapshot
   }
 
@@ -148,20 +174,6 @@ export class PresentState extends SkillState {
     const { revision } = await this.manifest()
     const kept = this.#catalog.kept.get(this.#found.root, this.skill.name, revision)
     return await (kept === undefined ? super.archive(nameOf) : new KeptState(kept).archive(nameOf))
-  }
-
-  async #keepBytes (snapshot: Snapshot): Promise<void> {
-    const skill = this.#found
-    const { kept, files } = this.#catalog
-    if (!kept.wants(skill.root, snapshot, this.#keep)) return
-    const contents = new Map<string, FileContent>()
-    for (const { path, digest, size_bytes: size } of snapshot.manifest.files) {
-      await yieldIfNeeded()
-      const { content } = await files.read(this.#placeOf(path), size, false)
-      if (content.digest !== digest) throw changed('a file changed before its revision was named')
-      contents.set(path, content)
-    }
-    kept.keep({ ...snapshot, skill, contents })
   }
 
   #placeOf (path: string): FilePlace {
@@ -192,6 +204,10 @@ export class KeptState extends SkillState {
   }
 
   protected async takeSnapshot (): Promise<Snapshot> {
+    return this.#kept
+  }
+
+  protected async takeListed (): Promise<Snapshot> {
     return this.#kept
   }
 

@@ -66,7 +66,8 @@ async function findListed (
 ): Promise<SkillEntry | undefined> {
   return await unlessRefused(() => skills.read(name, async (state) => {
     // The index knows skills that are not offered, which spares the manifest of each.
-    return isUsable(state.skill) ? (await readEntry(state, originOf)).entry : undefined
+    const snapshot = isUsable(state.skill) ? await state.listedSnapshot() : undefined
+    return snapshot && (await readEntry(state, originOf)).entry
   }))
 }
 

@@ -7,8 +7,9 @@ import type { Finding, ListedFile } from '../../core/shared/skill.ts'
 import { decodePercent } from '../../core/shared/text.ts'
 import { finding } from '../findings.ts'
 
-/** The beginning of a body that is searched for references, in characters: Markdown is untrusted. */
-const MAX_PARSED_CHARACTERS = 65_536
+/** The beginning of a body that is searched for references, in characters, and its nesting: Markdown is untrusted. */
+const MAX_PARSED_CHARACTERS = 16_384
+const MAX_NESTING = 20
 
 /** What Claude Code replaces when it loads a skill: arguments, paths, the output of commands. */
 const PLACEHOLDER = /\$ARGUMENTS\b|\$\{CLAUDE_[A-Z_]+\}|(?<=^|\s)!`[^`\n]{1,500}`/m
@@ -23,7 +24,7 @@ const PATH = /^(?:\.\/)?([\w.-]+)\/(?:[\w.-]+\/)*[\w-][\w.-]*\.[a-z]\w{0,7}$/i
 const USUAL_FOLDERS: readonly string[] = ['assets', 'references', 'scripts']
 
 // A definition of a footnote would be one of a link.
-const markdown = new MarkdownIt('commonmark', { maxNesting: 100 }).disable('reference')
+const markdown = new MarkdownIt('commonmark', { maxNesting: MAX_NESTING }).disable('reference')
 markdown.validateLink = () => true
 markdown.normalizeLink = (destination) => destination
 
