@@ -22,6 +22,8 @@ interface Scenario {
   readonly files: (t: Test) => Record<string, unknown>
   /** The index must be right after each. */
   readonly steps: readonly Step[]
+  /** A folder of `base` that links may lead into. */
+  readonly linkTarget?: string
 }
 
 const described = (name: string, description: string) => skill(name, { 'SKILL.md': skillText(name, '', description) })
@@ -36,6 +38,11 @@ const rename = (from: string, to: string): Step => ({ base }) => { fs.renameSync
 const repoint = (path: string, target: string): Step => ({ base }) => {
   fs.symlinkSync(target, join(base, `${path}.new`))
   fs.renameSync(join(base, `${path}.new`), join(base, path))
+}
+const editLinked: Step = ({ base }) => { writeSkill(join(base, 'store/a'), 'a', `edit ${performance.now()}`) }
+const makeLinked: Step = (place) => {
+  fs.mkdirSync(join(place.base, 'store/a'), { recursive: true })
+  return editLinked(place)
 }
 const all = (...steps: readonly Step[]): Step => async (place) => { for (const step of steps) await step(place) }
 
@@ -108,15 +115,41 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
       skills: t.fixture('symlink', 'current/skills')
     }),
     steps: [repoint('current', 'r2'), editA]
+  },
+  'a linked skill that its installer deletes and makes again, three times, each edited twice': {
+    files: (t) => ({ store: { a: skill('a') }, skills: { a: t.fixture('symlink', '../store/a') } }),
+    linkTarget: 'store',
+    steps: [1, 2, 3].flatMap(() => [all(remove('store/a'), makeLinked), editLinked, editLinked])
+  },
+  'a linked skill replaced by rename, and a store that is replaced as a whole, each edited': {
+    files: (t) => ({
+      store: { a: skill('a') },
+      next: described('a', 'next'),
+      stores: { a: described('a', 'of another store') },
+      skills: { a: t.fixture('symlink', '../store/a') }
+    }),
+    linkTarget: 'store',
+    steps: [
+      all(rename('store/a', 'old'), rename('next', 'store/a')),
+      editLinked,
+      all(rename('store', 'old-store'), rename('stores', 'store')),
+      editLinked
+    ]
+  },
+  'a linked skill whose link dangles, and leads to it again, twice, each edited': {
+    files: (t) => ({ store: { a: skill('a') }, skills: { a: t.fixture('symlink', '../store/a') } }),
+    linkTarget: 'store',
+    steps: [1, 2].flatMap(() => [remove('store/a'), makeLinked, editLinked])
   }
 }
 
 t.test('K52: the index follows, with nothing but the watcher to report changes', async (t) => {
-  for (const [title, { files, steps }] of Object.entries(SCENARIOS)) {
+  for (const [title, { files, steps, linkTarget }] of Object.entries(SCENARIOS)) {
     await t.test(title, async (t) => {
       const base = t.testdir(files(t) as Parameters<Test['testdir']>[0])
       const place = { base, root: join(base, 'skills') }
-      const manager = await startWatching(t, place.root)
+      const linkTargets = linkTarget === undefined ? [] : [join(base, linkTarget)]
+      const manager = await startWatching(t, place.root, { linkTargets })
       const own: number[] = []
       for (const step of steps) {
         await step(place)
