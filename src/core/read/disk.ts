@@ -1,8 +1,8 @@
 import fs, { type BigIntStats, type Dirent } from 'node:fs'
-import { dirname } from 'node:path'
+import { dirname, resolve as resolvePath } from 'node:path'
 import { promisify } from 'node:util'
 import pLimit from 'p-limit'
-import { pathBelow, pathFrom } from '../shared/paths.ts'
+import { pathFrom } from '../shared/paths.ts'
 import { compareCodePoints } from '../shared/text.ts'
 import { errorCode } from '../shared/system-errors.ts'
 
@@ -105,7 +105,7 @@ export function createNetworkDisk (answerMs = DISK_ANSWER_MS): Disk {
       isHanging = false
       hasAnswered = true
     }
-    void limitCallsOf(hasAnswered)(run)
+    void (hasAnswered ? limitCalls(run) : limitFirstCalls(() => limitCalls(run)))
   })
   const call = <T>(operation: () => Promise<T>, onLate?: (value: T) => void): Promise<T> =>
     enterLane(() => ask(operation, onLate))
@@ -124,13 +124,9 @@ export function createNetworkDisk (answerMs = DISK_ANSWER_MS): Disk {
   }
 }
 
-function limitCallsOf (hasAnswered: boolean): (run: () => Promise<void>) => Promise<void> {
-  return hasAnswered ? limitCalls : (run) => limitFirstCalls(() => limitCalls(run))
-}
-
 /** The disk for folders that are read together: the network disk of the first that has one, else the local disk. */
 export function diskOf (...folders: readonly string[]): Disk {
-  const device = folders.map(networkDeviceOf).find((found) => found !== undefined)
+  const device = folders.map((folder) => networkDeviceOf(folder)).find((found) => found !== undefined)
   if (device === undefined) return localDisk
   const disk = networkDisks.get(device) ?? createNetworkDisk()
   networkDisks.set(device, disk)
@@ -149,27 +145,21 @@ interface Mount {
 }
 
 /** The device number of the network disk that a path leads to, or that is mounted below it. Asks local disks only. */
-function networkDeviceOf (path: string): string | undefined {
-  const mounts = readMounts()
+function networkDeviceOf (path: string, mounts = readMounts(), links = 0): string | undefined {
   if (!mounts.some(({ isNetwork }) => isNetwork)) return undefined
-  const names = namesIn(path)
-  let real = '/'
-  let links = 0
-  for (let name = names.shift(); name !== undefined; name = names.shift()) {
-    const next = name === '..' ? dirname(real) : pathBelow(real, name)
+  const names = path.split('/')
+  let device: string | undefined
+  for (let count = 1; count <= names.length; count++) {
+    const folder = names.slice(0, count).join('/') || '/'
     // Of several mounts at one place the last counts.
-    const { isNetwork, device } = mounts.filter(({ point }) => pathFrom(point, next) !== undefined)
-      .reduce((best, mount) => mount.point.length >= best.point.length ? mount : best)
-    if (isNetwork) return device
-    const target = links < MAX_LINKS ? linkTarget(next) : undefined
-    if (target === undefined) real = next
-    else {
-      links++
-      names.unshift(...namesIn(target))
-      if (target.startsWith('/')) real = '/'
+    const mount = mounts.findLast(({ point }) => point === folder)
+    if (mount !== undefined) device = mount.isNetwork ? mount.device : undefined
+    const target = device === undefined && links < MAX_LINKS ? linkTarget(folder) : undefined
+    if (target !== undefined) {
+      return networkDeviceOf(resolvePath(dirname(folder), target, ...names.slice(count)), mounts, links + 1)
     }
   }
-  return mounts.find(({ point, isNetwork }) => isNetwork && pathFrom(real, point) !== undefined)?.device
+  return device ?? mounts.find(({ point, isNetwork }) => isNetwork && pathFrom(path, point) !== undefined)?.device
 }
 
 /** The kernel's table of mounts; empty on other systems. */
@@ -190,10 +180,6 @@ function readMounts (): readonly Mount[] {
       isNetwork: NETWORK_TYPE.test(rest.split(' ', 1)[0] ?? '')
     }
   })
-}
-
-function namesIn (path: string): string[] {
-  return path.split('/').filter((name) => name !== '' && name !== '.')
 }
 
 function linkTarget (path: string): string | undefined {

@@ -45,7 +45,7 @@ const FLOOD_MS = 1_000
 const REPLACED_MS = 50
 const SETUP_MS = 250
 
-/** A folder that is watched with all below: the root, or one elsewhere that a link leads to. */
+/** What is watched with all below: the root, or what one of its links leads to. */
 interface Place {
   /** As configured: it may lead through any number of links. */
   readonly path: string
@@ -238,7 +238,10 @@ export class RootWatcher {
   }
 }
 
-/** The root, and its skills that lie elsewhere. A disk without events, and what never changes, is not watched. */
+/**
+ * The root, its skills that lie elsewhere, and its links that lead to no skill now. A disk without events, and what
+ * never changes, is not watched.
+ */
 function placesOf ({ path: rootPath, listing, listed, isNetwork, folders }: Root): readonly Place[] {
   if (isNetwork || listed?.isFixed === true) return []
   const realRoot = listing?.realPath ?? rootPath
@@ -246,7 +249,9 @@ function placesOf ({ path: rootPath, listing, listed, isNetwork, folders }: Root
     const below = pathFrom(rootPath, path)
     return below !== undefined && realPath !== pathBelow(realRoot, below)
   })
-  return [{ path: rootPath, realPath: realRoot }, ...elsewhere]
+  const skipped = [...listing?.links.keys() ?? []].filter((name) => !folders.has(name))
+    .map((name) => ({ name, path: pathBelow(rootPath, name), realPath: pathBelow(realRoot, name) }))
+  return [{ path: rootPath, realPath: realRoot }, ...elsewhere, ...skipped]
 }
 
 /** Identifies the folder that a path leads to, as long as it is not deleted. */
