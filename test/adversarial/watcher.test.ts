@@ -132,7 +132,7 @@ const MOUNT = `
     descriptor=$((descriptor + 1)); shift
   done
   shift
-  live='990 1 0:99 / %s rw - nfs4 server:/share rw\n'
+  live='990 1 0:99999 / %s rw - nfs4 server:/share rw\n'
   table=$(printf "$live" "$folder/live"; cat /proc/$$/mountinfo)
   mount -t tmpfs tmpfs /mnt && printf '%s\n' "$table" > /mnt/table && mount --bind /mnt/table /proc/$$/mountinfo || exit 1
   exec "$@"`
@@ -152,10 +152,21 @@ function createDisks (t: Test): string {
 
 const skip = !canRun(withMounts(createDisks(t), ['dead-1'])) && 'needs FUSE, and a user who may mount'
 
-async function startBetweenDead (t: Test, roots: readonly string[], dead: readonly string[]) {
+interface DeadDisks {
+  readonly dead: readonly string[]
+  readonly roots: readonly string[]
+  readonly options?: readonly string[]
+}
+
+async function startBetweenDead (t: Test, { dead, roots, options = [] }: DeadDisks) {
   const folder = createDisks(t)
-  const runBy = withMounts(folder, dead)
-  const service = await startProcess(t, { args: roots, cwd: folder, runBy, script: 'cli/skillserve.cjs' })
+  const service = await startProcess(t, {
+    args: [...roots, ...options],
+    env: { STATE_DIR: join(folder, 'state') },
+    cwd: folder,
+    runBy: withMounts(folder, dead),
+    script: 'cli/skillserve.cjs'
+  })
   const ask = async (path: string) => {
     const response = await fetch(`${service.url}${path}`, { signal: AbortSignal.timeout(DEADLINE_MS) })
     return { status: response.status, body: await response.json() as unknown }
@@ -163,15 +174,21 @@ async function startBetweenDead (t: Test, roots: readonly string[], dead: readon
   return { folder, service, ask }
 }
 
-for (const [title, dead, deadRoots] of [
-  ['one disk', ['dead-1'], ['dead-1']],
-  ['one disk with three roots', ['dead-1'], ['dead-1', 'dead-1/b', 'dead-1/c']],
-  ['ten disks', DEAD, DEAD]
-] as const) {
-  // Those that hang come first: no other root may wait for them.
-  const roots = [...deadRoots, 'live', 'local']
-  t.test(`K53 K54: ${title} that hangs costs its own roots only`, { skip }, async (t) => {
-    const { folder, service, ask } = await startBetweenDead(t, roots, dead)
+// Those that hang come first where they can: no other root may wait for them.
+const DEAD_DISKS: Readonly<Record<string, DeadDisks>> = {
+  'one disk that hangs': { dead: ['dead-1'], roots: ['dead-1', 'live', 'local'] },
+  'one disk that hangs with three roots': {
+    dead: ['dead-1'], roots: ['dead-1', 'dead-1/b', 'dead-1/c', 'live', 'local']
+  },
+  'one disk that hangs, in folders with layouts,': {
+    dead: ['dead-1'], roots: ['dead-1', 'live', 'local'], options: ['--layout', 'tree']
+  },
+  'ten disks that hang': { dead: DEAD, roots: [...DEAD, 'live', 'local'] }
+}
+
+for (const [title, disks] of Object.entries(DEAD_DISKS)) {
+  t.test(`K53 K54: ${title} cost their own roots only`, { skip }, async (t) => {
+    const { folder, service, ask } = await startBetweenDead(t, disks)
     await until(async () => (await ask('/readyz')).status === 200, DEADLINE_MS)
     await service.printed('watching a skills folder')
 
@@ -193,7 +210,7 @@ for (const [title, dead, deadRoots] of [
     await until(async () => !JSON.stringify((await ask('/readyz')).body).includes('indexing'), DEADLINE_MS)
     t.match(await ask('/readyz'), {
       status: 200,
-      body: { watcher: { status: 'watching', errors: 0 }, roots: roots.map((path) => state(path.split('/').at(-1) ?? '')) }
+      body: { watcher: { status: 'watching', errors: 0 }, roots: disks.roots.map((path) => state(path.split('/').at(-1) ?? '')) }
     })
     await ask('/skills/last-question')
     await until(() => service.log().some(({ url }) => url === '/skills/last-question'), LINE_MS)

@@ -67,7 +67,8 @@ t.test('K54: logs that are written next to a root are no flood', async (t) => {
 t.test('K54: a hundred roots that come and go leave no timers, listeners and watches', async (t) => {
   const names = numbered(100)
   const base = t.testdir(Object.fromEntries(names.map((name) => [name, { a: skill('a') }])))
-  const source = Object.assign(new EventEmitter<{ changed: [] }>(), { folders: undefined, isFixed: false, isDirect: true })
+  const listing = { folders: undefined, isFixed: false, isDirect: true }
+  const source = Object.assign(new EventEmitter<{ changed: [] }>(), listing)
   const roots = names.map((name) => ({ path: join(base, name), listed: source satisfies Listing }))
   const timers = new Set<number>()
   const hook = createHook({
