@@ -156,13 +156,15 @@ interface DeadDisks {
   readonly dead: readonly string[]
   readonly roots: readonly string[]
   readonly options?: readonly string[]
+  /** Of the pool, instead of those that skillserve has by default. */
+  readonly threads?: string
 }
 
-async function startBetweenDead (t: Test, { dead, roots, options = [] }: DeadDisks) {
+async function startBetweenDead (t: Test, { dead, roots, options = [], threads }: DeadDisks) {
   const folder = createDisks(t)
   const service = await startProcess(t, {
     args: [...roots, ...options],
-    env: { STATE_DIR: join(folder, 'state') },
+    env: { STATE_DIR: join(folder, 'state'), ...threads !== undefined && { UV_THREADPOOL_SIZE: threads } },
     cwd: folder,
     runBy: withMounts(folder, dead),
     script: 'cli/skillserve.cjs'
@@ -183,7 +185,10 @@ const DEAD_DISKS: Readonly<Record<string, DeadDisks>> = {
   'one disk that hangs, in folders with layouts,': {
     dead: ['dead-1'], roots: ['dead-1', 'live', 'local'], options: ['--layout', 'tree']
   },
-  'ten disks that hang': { dead: DEAD, roots: [...DEAD, 'live', 'local'] }
+  'ten disks that hang': { dead: DEAD, roots: [...DEAD, 'live', 'local'] },
+  'three disks that hang, in a pool of four threads,': {
+    dead: DEAD.slice(0, 3), roots: ['live', 'local', ...DEAD.slice(0, 3)], threads: '4'
+  }
 }
 
 for (const [title, disks] of Object.entries(DEAD_DISKS)) {

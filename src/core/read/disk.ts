@@ -113,7 +113,11 @@ export function createNetworkDisk (answerMs = DISK_ANSWER_MS): Disk {
   return {
     stat: (path) => call(() => fs.promises.stat(path, { bigint: true }).catch(undefinedIfMissing)),
     lstat: (path) => call(() => fs.promises.lstat(path, { bigint: true }).catch(undefinedIfMissing)),
-    realpath: (path) => call(() => fs.promises.realpath(path)),
+    realpath: async (path) => {
+      // The kernel may resolve a mount without asking its disk, which proves nothing.
+      if (!hasAnswered) await call(() => fs.promises.stat(path))
+      return await call(() => fs.promises.realpath(path))
+    },
     readdir: (path) => call(() => fs.promises.readdir(path, { withFileTypes: true })),
     open: (path, flags) => call(() => open(path, flags), (descriptor) => { fs.close(descriptor) }),
     fstat: (descriptor) => call(() => fstat(descriptor, { bigint: true })),
