@@ -57,7 +57,6 @@ export class GuardedListing extends EventEmitter<{ changed: [], verdict: [TrustC
   #judged: Judged | undefined
   /** What listeners know. */
   #announced: Judged | undefined
-  #wasRequired = false
   skipped = 0
 
   constructor (options: GuardedListingOptions) {
@@ -72,12 +71,12 @@ export class GuardedListing extends EventEmitter<{ changed: [], verdict: [TrustC
   }
 
   get isGuarded (): boolean {
-    return this.#wasRequired || this.#options.policy.guards(this.#options.name)
+    return this.#options.policy.guards(this.#options.name)
   }
 
   /** Whether each skill must be signed. */
   get isRequired (): boolean {
-    return this.#wasRequired || this.#options.policy.requires(this.#options.name)
+    return this.#options.policy.requires(this.#options.name)
   }
 
   /** Whether the root lists its own folder, as without this listing. */
@@ -155,11 +154,6 @@ export class GuardedListing extends EventEmitter<{ changed: [], verdict: [TrustC
       this.emit('verdict', { skill, root: this.#options.name, isServed, report, reason })
     }
     if (now?.folders !== before?.folders) this.emit('changed')
-  }
-
-  /** Keeps a signature required until the root is gone, although the trust file no longer has a rule for it. */
-  retire (): void {
-    this.#wasRequired = this.isRequired
   }
 
   get #now (): Judged | undefined {
