@@ -157,6 +157,13 @@ Exits with 0 when every skill is in the export, with 2 when some are not, with 1
     .addHelpText('after', `
 Exits with 0 when all sources have delivered, with 1 when one that is not optional has not: its last state stays.`)
 
+  add('usage <AUDIT_LOG...>', 'print what audit logs say of the use of skills', () => import('./commands/usage.ts'))
+    .option('--roots <DIR>', 'also name the skills of this folder that nobody read (repeatable)', collect)
+    .addOption(new Option('--by <UNIT>', 'count each day apart').choices(['day']))
+    .addOption(new Option('--format <FORMAT>', 'how to print').choices(['text', 'json', 'csv']).default('text'))
+    .addHelpText('after', `
+Logs may be rotated, and compressed with gzip (.gz). Counts reads by skill, searches without a result, and refusals.`)
+
   add('config [DIR...]', 'print the settings of serve, and where each comes from',
     () => import('./commands/config.ts'), ALL)
     .addHelpText('after', `
