@@ -1,8 +1,6 @@
 import { fastify, type FastifyInstance, type FastifyRequest } from 'fastify'
 import type { AppOptions } from './app-options.ts'
-import { createChangeFeed } from './core/events/change-feed.ts'
 import type { SkillState } from './core/revisions/state.ts'
-import { perView } from './http/callers.ts'
 import { connections } from './http/connections.ts'
 import { combineObservers } from './http/observer.ts'
 import { httpServerOptions } from './http/options.ts'
@@ -44,9 +42,10 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   const observer = combineObservers(options.observers ?? [])
   const loopbackOnly = isLoopback(host)
   const { skillsOf, whileAllowed } = access ?? { skillsOf: () => skills, whileAllowed: () => () => {} }
-  const feeds = perView((skills) => createChangeFeed({ skills, log: logger }))
-  const revisionsOf = (request: FastifyRequest) => feeds.of(skillsOf(request))
-  observer.useSkills(skillsOf, () => feeds.of(access?.everything ?? skills).revision)
+  const revisionsOf = (request: FastifyRequest) => skillsOf(request).feed
+  observer.useSkills(skillsOf, () => (access?.everything ?? skills).feed.revision)
+  // Lists and probes name a revision, and none of them begins to read.
+  skills.parts.ledger.start()
   const originOf = trust && ((state: SkillState) => trust.originOf(state))
   const validate = createValidator(originOf)
   const translate = access?.translate ?? ((error: unknown) => error)
@@ -69,7 +68,6 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
 
   const { rewriteUrl } = access ?? {}
   const app: FastifyInstance = fastify(httpServerOptions({ ...options, observer, rewriteUrl }))
-  app.addHook('onClose', async () => { for (const feed of feeds.all()) feed.close() })
   for (const property of ['principal', 'trace', 'pinnedView', 'problemCode', 'found']) {
     app.decorateRequest(property, undefined)
   }
@@ -94,11 +92,11 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
     await routes.register(skillRoutes, { skillsOf, revisionsOf })
     await routes.register(catalogRoutes, { skillsOf, revisionsOf, validate })
     await routes.register(validateRoute)
-    await routes.register(eventRoutes, { skillsOf, feeds, whileAllowed, observer })
+    await routes.register(eventRoutes, { feedOf: revisionsOf, whileAllowed, observer })
     await routes.register(agentRoutes, { registry, skillsOf, observer, admitCall, log: logger })
     await routes.register(promptRoutes, { skillsOf, publicUrl: options.publicUrl })
     await routes.register(mcpDoor, {
-      skillsOf, feeds, whileAllowed, registry, version, observer, originOf, checkOrigin, isOverloaded
+      skillsOf, whileAllowed, registry, version, observer, originOf, checkOrigin, isOverloaded
     })
     await routes.register(wellKnown, { skillsOf, revisionsOf, isPublic })
     if (pages !== undefined) await routes.register(pages.routes)

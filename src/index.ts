@@ -17,7 +17,7 @@ export type { SkillErrorCode } from './core/shared/errors.ts'
 export type { ServableFile } from './core/read/file-cache.ts'
 export type { FileContent } from './core/read/file-content.ts'
 export type { MainFilePreference } from './core/format/main-files.ts'
-export type { View, SkillStatus } from './core/view.ts'
+export type { View } from './core/view.ts'
 export type {
   CatalogSkill, Finding, FindingSeverity, Frontmatter, Manifest, ManifestFile, Skill, SkillMetadata, SkillType
 } from './core/shared/skill.ts'
@@ -36,5 +36,7 @@ export type {
   WaveErrorDetails as SkillErrorDetails, WaveErrorType as SkillErrorType, WaveToolResult as ToolResult
 } from './tools/wave/wave-messages.ts'
 
+export { statusOf } from './http/readiness.ts'
+export type { SkillStatus } from './http/readiness.ts'
 export { buildApp } from './app.ts'
 export type { AppOptions } from './app-options.ts'

@@ -25,12 +25,11 @@ export async function startSummary ({ skills, config, version, url }: StartedSer
     findings.set(root, (findings.get(root) ?? 0) + count)
     total += count
   }
-  const { roots } = skills.status
-  const folders = roots.map(({ name, state, skills: count }, index) => {
+  const folders = skills.roots.map(({ path, status: { name, state, skills: count } }) => {
     const what = state === 'ok'
       ? `${counted(count, 'skill')}, ${counted(findings.get(name) ?? 0, 'finding')}`
       : ROOT_PROBLEMS[state]
-    return `  ${skills.catalog.roots[index]?.path ?? name}: ${what}`
+    return `  ${path}: ${what}`
   })
   const more = folders.length - MAX_FOLDERS
   return [

@@ -7,13 +7,14 @@ import { FileCache } from './read/file-cache.ts'
 import { IGNORE_FILE } from './read/ignore-file.ts'
 import { asRefused, isUnknown, type RefusedError } from './read/refused.ts'
 import { isSameState, stampAt } from './read/file-stamp.ts'
-import { walkSkill } from './read/walk.ts'
+import { type Walk, walkSkill } from './read/walk.ts'
 import { type KeepOptions, type KeptRevision, KeptRevisions } from './revisions/kept-revisions.ts'
 import { Snapshots } from './revisions/snapshot.ts'
-import type { RootListing, SkillFolder } from './roots/list-root.ts'
-import { Root, type RootOptions } from './roots/root.ts'
+import type { SkillFolder } from './roots/list-root.ts'
+import { Root, type RootOptions, type RootState } from './roots/root.ts'
 import { yieldIfNeeded } from './shared/async.ts'
 import { mainFileError } from './shared/errors.ts'
+import { compareCodePoints } from './shared/text.ts'
 
 /** The place of a skill. */
 export interface SkillRef {
@@ -21,16 +22,27 @@ export interface SkillRef {
   readonly name: string
 }
 
-/** Which skills may be seen: all, or those of a caller. */
+/** A skill that came, went, or is in another state. */
+export interface IndexChange extends SkillRef {
+  readonly before: IndexedSkill | undefined
+  /** Undefined for a skill that is gone, or has not been read yet. */
+  readonly now: IndexedSkill | undefined
+  /** Of all files of `now`, where a comparison with `before` has just made it. */
+  readonly walk?: Walk | undefined
+}
+
+/** Whether a caller may see what a root has under a name. */
 export type IsVisible = (root: Root, name: string) => boolean
 
 interface CatalogEvents {
-  /** These skills are in another state, came or went; it is current already. */
-  changed: [skills: readonly SkillRef[]]
+  /** The index has changed. Also emitted, maybe with nothing in it, when the roots were replaced. */
+  changed: [changes: readonly IndexChange[]]
+  /** All skills of a root have been read for the first time. */
+  indexed: [root: Root]
   /** A skill that was asked for by name is not as the index has it. */
   stale: [skill: SkillRef]
-  /** A root is in another state, or has other folders. */
-  listed: [root: Root, before: RootListing | undefined]
+  /** A root has been listed. */
+  listed: [root: Root, before: RootState]
 }
 
 export interface CatalogOptions {
@@ -47,7 +59,7 @@ export interface CatalogOptions {
 /**
  * All skills of all roots, in the order of the roots. What is asked for by name is compared with the disk, and read
  * again if it differs. The index of all skills, for lists and search, is as of the last refresh. Skills are values: a
- * change makes another one, and a new map with it.
+ * change makes another one. Roots may be refreshed at the same time, and replaced meanwhile.
  */
 export class Catalog extends EventEmitter<CatalogEvents> {
   roots: readonly Root[]
@@ -55,13 +67,14 @@ export class Catalog extends EventEmitter<CatalogEvents> {
   readonly files: FileCache
   readonly snapshots: Snapshots
   /** The index: skills by name, for each root. */
-  readonly #skills = new Map<Root, ReadonlyMap<string, IndexedSkill>>()
+  readonly #skills = new WeakMap<Root, Map<string, IndexedSkill>>()
   readonly #options: CatalogOptions
   #generation = 0
+  #listingGeneration = 0
+  #names: { readonly of: number, readonly sorted: readonly string[] } = { of: -1, sorted: [] }
 
   constructor (options: CatalogOptions) {
     super()
-    this.setMaxListeners(0)
     this.#options = options
     this.kept = new KeptRevisions(options.keep)
     this.files = new FileCache((digest) => this.kept.contentWith(digest))
@@ -71,20 +84,40 @@ export class Catalog extends EventEmitter<CatalogEvents> {
 
   #open (root: string | RootOptions): Root {
     const { linkTargets, disk } = this.#options
-    return new Root(root, { linkTargets, disk, onListed: (root, before) => { this.#takeListing(root, before) } })
+    const onListed = (root: Root, before: RootState): void => { this.#takeListing(root, before) }
+    const opened = new Root(root, { linkTargets, disk, onListed })
+    this.#skills.set(opened, new Map())
+    return opened
   }
 
-  /** Replaces the roots in one step. One with the same options stays; the skills of others are read before. */
+  /** Replaces the roots in one step. One with the same options object stays. */
   async setRoots (given: readonly RootOptions[]): Promise<void> {
+    const commit = await this.prepareRoots(given)
+    commit()
+  }
+
+  /** Reads the skills of roots that are not there yet. Returns a function that puts all of them in place. */
+  async prepareRoots (given: readonly RootOptions[]): Promise<() => void> {
     const before = this.roots
     const roots = given.map((each) => before.find(({ options }) => options === each) ?? this.#open(each))
+    await Promise.all(roots.filter((root) => !before.includes(root)).map((root) => this.refresh(root)))
+    return () => { this.#replaceRoots(roots) }
+  }
+
+  #replaceRoots (roots: readonly Root[]): void {
+    const before = this.roots
     if (roots.length === before.length && roots.every((root, index) => root === before[index])) return
-    for (const root of roots) if (!before.includes(root)) await this.refresh(root)
     this.roots = roots
-    for (const root of before) if (!roots.includes(root)) this.#skills.delete(root)
+    const skillsOf = (root: Root) => [...root.folders.keys()].map((name) =>
+      ({ root, name, skill: this.skillsIn(root).get(name) }))
     this.#generation++
-    const skillsOf = (root: Root): SkillRef[] => [...root.folders.keys()].map((name) => ({ root, name }))
-    this.emit('changed', [...new Set([...before, ...roots])].flatMap(skillsOf))
+    this.#listingGeneration++
+    this.emit('changed', [
+      ...before.filter((root) => !roots.includes(root)).flatMap(skillsOf)
+        .map(({ root, name, skill }) => ({ root, name, before: skill, now: undefined })),
+      ...roots.filter((root) => !before.includes(root)).flatMap(skillsOf)
+        .map(({ root, name, skill }) => ({ root, name, before: undefined, now: skill }))
+    ])
   }
 
   /** Ends what is read in the background. */
@@ -97,8 +130,26 @@ export class Catalog extends EventEmitter<CatalogEvents> {
     return this.#generation
   }
 
-  /** The index of a root. The same map while none of its skills changes. */
+  /** The same for what is derived from names and folders of skills alone. */
+  get listingGeneration (): number {
+    return this.#listingGeneration
+  }
+
+  /** Names of the skills in all roots, each once, sorted by code point. */
+  get names (): readonly string[] {
+    if (this.#names.of !== this.#listingGeneration) {
+      const names = new Set(this.roots.flatMap(({ folders }) => [...folders.keys()]))
+      this.#names = { of: this.#listingGeneration, sorted: [...names].sort(compareCodePoints) }
+    }
+    return this.#names.sorted
+  }
+
+  /** The index of a root. */
   skillsIn (root: Root): ReadonlyMap<string, IndexedSkill> {
+    return this.#indexOf(root)
+  }
+
+  #indexOf (root: Root): Map<string, IndexedSkill> {
     return this.#skills.get(root) ?? new Map()
   }
 
@@ -116,7 +167,7 @@ export class Catalog extends EventEmitter<CatalogEvents> {
       const skill = await readSkill(root, this.files, folder)
       if (skill !== undefined) return skill
       await root.list()
-      // What searches a folder with a layout has not seen yet that this one is gone.
+      // A root with a layout notices a removed folder only at its next search.
       if (root.listed === undefined || root.folders.get(name) !== folder) throw mainFileError.changing(name)
     }
     return undefined
@@ -136,7 +187,7 @@ export class Catalog extends EventEmitter<CatalogEvents> {
     return isSame && (present !== undefined || !isIgnored(kept.skill)) ? kept : undefined
   }
 
-  /** Whether a skill that was found is what its name means still, unchanged. */
+  /** Whether `find` would return the same skill now. */
   async isStill (skill: IndexedSkill): Promise<boolean> {
     const { root } = skill
     // A root that was moved behind a link is the same folder in another place.
@@ -144,7 +195,7 @@ export class Catalog extends EventEmitter<CatalogEvents> {
     return await this.#isListed(skill) && await hasSameFolder(skill).catch(() => true)
   }
 
-  /** Whether what was hidden when a skill was read is hidden now, and nothing else is. */
+  /** Whether the ignore rules are those that the skill was read with. */
   async hasSameRules (skill: IndexedSkill): Promise<boolean> {
     return await hasSameRules(skill) && await this.#isListed(skill)
   }
@@ -157,75 +208,82 @@ export class Catalog extends EventEmitter<CatalogEvents> {
   /** Compares skills of a root, all by default, with the disk in all their files, and reads those that differ. */
   async refresh (root: Root, names?: ReadonlySet<string>): Promise<void> {
     await (names === undefined ? root.list() : root.sync())
-    let changed: IndexedSkill[] = []
-    const isUnread = (name: string): boolean => this.skillsIn(root).get(name)?.folder !== root.folders.get(name)
+    const changes: IndexChange[] = []
+    const index = this.#indexOf(root)
+    const isUnread = (name: string): boolean => index.get(name)?.folder !== root.folders.get(name)
     const listed = [...root.folders.keys()]
     for (const name of names === undefined ? listed : new Set([...names, ...listed.filter(isUnread)])) {
       const folder = root.folders.get(name)
       if (folder === undefined) continue
-      const skill = await this.#compare(root, folder, this.skillsIn(root).get(name))
-      if (skill === 'replaced') await root.list()
-      else if (skill !== undefined) changed.push(skill)
-      const pause = yieldIfNeeded()
-      if (pause === undefined) continue
-      this.#commit(root, changed)
-      changed = []
-      await pause
+      const before = index.get(name)
+      const found = await this.#compare(root, folder, before)
+      if (found === 'replaced') await root.list()
+      else if (found !== undefined) changes.push({ root, name, before, ...found })
+      await yieldIfNeeded()
     }
-    this.#commit(root, changed)
+    this.#commit(root, changes)
+    if (names !== undefined || root.isIndexed) return
+    root.isIndexed = true
+    this.emit('indexed', root)
   }
 
   /** The skill as it is now; undefined if it is as it was. */
   async #compare (
     root: Root, folder: SkillFolder, known: IndexedSkill | undefined
-  ): Promise<IndexedSkill | 'replaced' | undefined> {
+  ): Promise<Pick<IndexChange, 'walk'> & { readonly now: IndexedSkill } | 'replaced' | undefined> {
     try {
+      const isKnown = known?.folder === folder && known.fingerprint !== undefined
+      if (isKnown && root.listed?.isFixed === true) return undefined
       const isSame = known?.folder === folder && await isCurrent(known)
       const skill = isSame ? known : await readSkill(root, this.files, folder)
       if (skill === undefined) return 'replaced'
-      // What a disk that fails has said before stays.
-      if (skill.refused !== undefined) return known !== undefined && isTransient(skill.refused) ? undefined : skill
-      const { fingerprint } = await walkSkill(root.disk, folder.realPath, skill.filter)
-      return isSame && fingerprint === known.fingerprint ? undefined : Object.freeze({ ...skill, fingerprint })
+      // A failing disk does not overwrite the last good state.
+      if (skill.refused !== undefined && known !== undefined && isTransient(skill.refused)) return undefined
+      if (skill.refused !== undefined) return { now: skill }
+      const walk = await walkSkill(root.disk, folder.realPath, skill.filter)
+      const { fingerprint } = walk
+      if (isSame && fingerprint === known.fingerprint) return undefined
+      // Nobody follows the files of a skill that was not there before.
+      return { now: Object.freeze({ ...skill, fingerprint }), walk: isKnown ? walk : undefined }
     } catch (error) {
       return asRefused(error).refusal === 'not_found' ? 'replaced' : undefined
     }
   }
 
   /** Replaces skills in one step, and reports those that are in another state. */
-  #commit (root: Root, read: readonly IndexedSkill[]): void {
-    const skills = new Map(this.skillsIn(root))
-    const changed: string[] = []
-    for (const skill of read) {
-      const { name, fingerprint, findings } = skill
-      const known = skills.get(name)
-      if (root.folders.get(name) !== skill.folder) continue
-      skills.set(name, skill)
-      const isSame = known?.fingerprint === fingerprint && isDeepStrictEqual(known?.findings, findings)
-      if (!isSame) changed.push(name)
-    }
-    if (read.length > 0) this.#skills.set(root, skills)
-    this.#announce(root, changed)
+  #commit (root: Root, changes: readonly IndexChange[]): void {
+    const index = this.#indexOf(root)
+    const committed = changes.filter(({ name, now }) => now !== undefined && root.folders.get(name) === now.folder)
+    for (const { name, now } of committed) if (now !== undefined) index.set(name, now)
+    this.#announce(root, committed.filter(({ before, now }) =>
+      before?.fingerprint !== now?.fingerprint || !isDeepStrictEqual(before?.findings, now?.findings)))
   }
 
   /** A name that stays keeps its skill until it is read from its new folder: no list is empty meanwhile. */
-  #takeListing (root: Root, before: RootListing | undefined): void {
-    const names = new Set([...before?.folders.keys() ?? [], ...root.folders.keys()])
-    const changed = [...names].filter((name) => before?.folders.get(name) !== root.folders.get(name))
-    this.#skills.set(root, new Map([...this.skillsIn(root)].filter(([name]) => root.folders.has(name))))
-    this.#announce(root, changed)
+  #takeListing (root: Root, before: RootState): void {
+    const index = this.#indexOf(root)
+    const { folders } = root
+    const changes: IndexChange[] = []
+    for (const name of new Set([...before.listing?.folders.keys() ?? [], ...folders.keys()])) {
+      if (before.listing?.folders.get(name) === folders.get(name)) continue
+      const skill = index.get(name)
+      if (!folders.has(name)) index.delete(name)
+      changes.push({ root, name, before: skill, now: index.get(name) })
+    }
+    if (changes.length > 0) this.#listingGeneration++
+    this.#announce(root, changes)
     this.emit('listed', root, before)
   }
 
-  #announce (root: Root, names: readonly string[]): void {
-    // A new root is not in its place yet.
-    if (names.length === 0 || !this.roots.includes(root)) return
+  #announce (root: Root, changes: readonly IndexChange[]): void {
+    // A root that is being prepared is not in its place yet.
+    if (changes.length === 0 || !this.roots.includes(root)) return
     this.#generation++
-    this.emit('changed', names.map((name) => ({ root, name })))
+    this.emit('changed', changes)
   }
 }
 
-/** Whether a disk fails, or a skill is being written: the next comparison may tell more. */
+/** Whether the disk fails, or the skill is being written: the next comparison may find out more. */
 function isTransient (refused: RefusedError): boolean {
   return isUnknown(refused) || refused.refusal === 'changed'
 }

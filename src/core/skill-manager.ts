@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Catalog, type CatalogOptions } from './catalog.ts'
 import { skillBody } from './format/main-file.ts'
+import { Ledger } from './ledger.ts'
 import { logCatalog } from './log.ts'
 import { mainFileText } from './read/file-content.ts'
 import type { SkippedEntry } from './roots/list-root.ts'
@@ -26,7 +27,9 @@ export class SkillManager extends View {
   constructor (options: SkillManagerOptions) {
     const catalog = new Catalog(options)
     const refresher = new Refresher(catalog, options)
-    super('', () => 'all', { catalog, refresher, search: new CatalogSearch(catalog) })
+    super('', () => 'all', {
+      catalog, refresher, ledger: new Ledger(catalog, options.log), search: new CatalogSearch(catalog)
+    })
     this.catalog = catalog
     this.refresher = refresher
     logCatalog(catalog, options.log, options.onSkipped)
@@ -52,6 +55,7 @@ export class SkillManager extends View {
 
   async close (): Promise<void> {
     this.catalog.close()
+    this.parts.ledger.close()
     await this.refresher.close()
   }
 

@@ -1,41 +1,23 @@
-import { setTimeout as pause } from 'node:timers/promises'
-import type { Catalog, IsVisible, SkillRef } from './catalog.ts'
-import { finding, isUsable } from './format/findings.ts'
+import type { Catalog, IsVisible } from './catalog.ts'
+import { ChangeFeed } from './events/change-feed.ts'
+import { finding } from './format/findings.ts'
+import type { Ledger } from './ledger.ts'
+import { readConsistently } from './read-consistently.ts'
 import type { IndexedSkill } from './read-skill.ts'
 import type { Keep } from './revisions/kept-revisions.ts'
 import { KeptState, PresentState, type SkillState } from './revisions/state.ts'
 import type { CatalogSearch } from './search/catalog-search.ts'
-import type { Root, RootStatus } from './roots/root.ts'
-import { folderError, mainFileError, RevisionChangedError, SkillError, skillError } from './shared/errors.ts'
+import type { Root } from './roots/root.ts'
+import { folderError, mainFileError, RevisionChangedError, SkillError } from './shared/errors.ts'
 import type { CatalogSkill, Finding, SkillMetadata } from './shared/skill.ts'
 import { hasForbiddenSequence } from './shared/skill-name.ts'
-import { compareCodePoints, sameOr } from './shared/text.ts'
+import { VisibleSkills } from './visible-skills.ts'
 import type { Refresher } from './watch/refresher.ts'
-import type { WatcherState } from './watch/watcher.ts'
-
-/** How often a skill is read again when it changes while it is read, and the pause before, in milliseconds. */
-const MAX_READS = 3
-const CHANGE_PAUSE_MS = 20
-
-/** What /readyz reports. */
-export interface SkillStatus {
-  /** A root is there, and its first index is complete. */
-  readonly ready: boolean
-  /** The first index of each root is complete. */
-  readonly indexed: boolean
-  readonly generation: number
-  readonly skills: number
-  readonly roots: readonly RootStatus[]
-  readonly watcher: WatcherState
-  /** Codes of what kept the last refresh from reading the disk; what was there before is served. */
-  readonly failures: readonly string[]
-  /** Names of the roots of which only some skills may be seen; absent without callers. */
-  readonly partial?: readonly string[]
-}
 
 /** What all views of a process share. */
 export interface ViewParts {
   readonly catalog: Catalog
+  readonly ledger: Ledger
   readonly search: CatalogSearch
   readonly refresher: Refresher
 }
@@ -46,28 +28,9 @@ export type Grant = 'all' | ((name: string) => boolean)
 /** The grant of a root, by its name. */
 export type GrantOf = (root: string) => Grant | undefined
 
-/** What a view has in its catalog, as of one generation of it. */
-interface Visible {
-  readonly generation: number
-  /** Sorted by code point. */
-  readonly names: readonly string[]
-  /** The root of each name. */
-  readonly owners: ReadonlyMap<string, Root>
-  readonly available: readonly SkillMetadata[]
-}
-
-/** The revision that a request asks for. */
-interface Pinned {
-  /** `sha256:<hex>`, or `current` for the one that each skill has at its first read. */
-  readonly revision: string
-  readonly view: View
-  /** Revisions of the skills that were read, by name. */
-  readonly read: Map<string, string>
-}
-
 /**
- * The skills of some roots, or some of their skills, as if there were no others. A name is resolved in the roots of the
- * view, in their order. All APIs read through a view, whether there are callers or not.
+ * The skills that one caller may see, as if there were no others. A name is resolved in the roots of the view, in their
+ * order. All APIs read through a view, whether there are callers or not.
  *
  * What is asked for by name is fresh: a change that was complete before the call is in the answer. What is said of many
  * skills follows changes within a second. Every failure is a `SkillError`.
@@ -75,43 +38,53 @@ interface Pinned {
 export class View {
   /** Identifies the set of skills: a cursor of one is not valid for another. Empty where everybody sees the same. */
   readonly scope: string
-  protected readonly parts: ViewParts
-  readonly #grantOf: GrantOf
-  readonly #pinned: Pinned | undefined
-  #visible: Visible | undefined
-  #changes = 0
+  readonly parts: ViewParts
+  /** The grant of a root, by its name. */
+  readonly grantOf: GrantOf
+  protected readonly visible: VisibleSkills
+  #feed: ChangeFeed | undefined
 
-  constructor (scope: string, grantOf: GrantOf, parts: ViewParts, pinned?: Pinned) {
+  constructor (scope: string, grantOf: GrantOf, parts: ViewParts, visible?: VisibleSkills) {
     this.scope = scope
     this.parts = parts
-    this.#grantOf = grantOf
-    this.#pinned = pinned
+    this.grantOf = grantOf
+    this.visible = visible ?? new VisibleSkills(parts.catalog, this.#isVisible)
   }
+
+  /** Whether the caller may see what a root has under a name. */
+  isGranted (root: string, name: string): boolean {
+    const grant = this.grantOf(root)
+    return grant === 'all' || grant?.(name) === true
+  }
+
+  readonly #isVisible: IsVisible = ({ name: root }, name) => this.isGranted(root, name)
 
   /** Those with a grant. */
-  get #roots (): readonly Root[] {
-    return this.parts.catalog.roots.filter(({ name }) => this.#grantOf(name) !== undefined)
+  get roots (): readonly Root[] {
+    return this.parts.catalog.roots.filter(({ name }) => this.grantOf(name) !== undefined)
   }
 
-  readonly #isVisible: IsVisible = (root, name) => {
-    const grant = this.#grantOf(root.name)
-    return grant === 'all' || grant?.(name) === true
+  /** The changes of these skills, and their revision as a whole. */
+  get feed (): ChangeFeed {
+    this.#feed ??= new ChangeFeed(this)
+    return this.#feed
   }
 
   /** Names of all skills, sorted by code point; fresh. The same array while nothing changes. Throws without a root. */
   async list (): Promise<readonly string[]> {
-    await this.#sync()
+    await this.sync()
     if (this.unavailable !== undefined) throw this.unavailable
     return this.indexedNames()
   }
 
-  async #sync (): Promise<void> {
-    await Promise.all(this.#roots.map((root) => root.sync()))
+  /** Compares the folders of the roots with the disk. */
+  async sync (): Promise<void> {
+    await Promise.all(this.roots.map((root) => root.sync()))
   }
 
-  /** What `list` gave last, without a comparison with the disk. */
+  /** The names that the index has, without a comparison with the disk. */
   indexedNames (): readonly string[] {
-    return this.#now.names
+    return this.visible.names
   }
 
   /** The skill of exactly this name; fresh. Undefined for none, also for a name that no skill can have. */
@@ -126,89 +99,56 @@ export class View {
 
   /** The skill of this name as the index has it, without a comparison with the disk. */
   findIndexed (name: string): CatalogSkill | undefined {
-    const root = this.#now.owners.get(name)
-    return root && this.parts.catalog.skillsIn(root).get(name)
+    return this.visible.find(name)
   }
 
   /** Name of the root that a skill comes from; undefined without such a skill. */
   rootOf (name: string): string | undefined {
-    return this.#now.owners.get(name)?.name
+    return this.visible.ownerOf(name)?.name
   }
 
   /** Resolves after the first index: from then on, every change of any file is reported. */
   async indexed (): Promise<void> {
-    await this.parts.refresher.indexed(this.#roots)
+    await this.parts.refresher.indexed(this.roots)
   }
 
   /** All valid skills, sorted by name. Waits for the first index, and some seconds for that of a slow root. */
   async available (): Promise<readonly SkillMetadata[]> {
-    await this.parts.refresher.mostlyIndexed(this.#roots)
+    await this.parts.refresher.mostlyIndexed(this.roots)
     return this.availableIndexed()
   }
 
   /** The valid skills that the index has now. */
   availableIndexed (): readonly SkillMetadata[] {
-    return this.#now.available
+    return this.visible.available
   }
 
   /** Names of skills that fit the words of a query, the best first. Throws `folderError`'s sentences without a root. */
   async search (query: string): Promise<readonly string[]> {
     await this.list()
-    await this.parts.refresher.mostlyIndexed(this.#roots)
-    const { owners } = this.#now
-    return await this.parts.search.search(query, ({ root, name }) => owners.get(name) === root)
+    await this.parts.refresher.mostlyIndexed(this.roots)
+    return await this.parts.search.search(query, ({ root, name }) => this.visible.ownerOf(name) === root)
   }
 
   /**
-   * What `answer` makes of a skill in one state; fresh. `answer` may run several times, and reads through its argument.
+   * Calls `answer` with one consistent, current state of the skill, maybe several times, and returns its result.
    * @param keep whether a revision that the answer names stays readable
    */
   async read<T> (name: string, answer: (state: SkillState) => Promise<T>, keep: Keep = 'always'): Promise<T> {
-    if (this.#pinned !== undefined) return await this.#readPinned(this.#pinned, name, answer)
     if (hasForbiddenSequence(name)) throw mainFileError.invalidName(name)
     const { catalog } = this.parts
-    for (let count = 1; ; count++) {
-      let found: IndexedSkill | undefined
-      try {
-        found = await catalog.find(name, this.#isVisible)
-        if (found === undefined) throw this.unavailable ?? this.#absent(name)
-        return await answer(new PresentState(this.#shown(found), found, catalog, keep))
-      } catch (error) {
-        if (!(error instanceof SkillError)) throw error
-        // What was refused has just been read; another error may come from a folder that was replaced meanwhile.
-        const isSame = found === undefined || found.refused !== undefined || await catalog.isStill(found)
-        if (error.code !== 'skill_changing' && isSame) throw error
-        if (count === MAX_READS) throw error.code === 'skill_changing' ? error : skillError.changing(name)
-        await pause(CHANGE_PAUSE_MS * count)
-      }
+    const find = async (): Promise<IndexedSkill> => {
+      const found = await catalog.find(name, this.#isVisible)
+      if (found === undefined) throw this.unavailable ?? this.#absent(name)
+      return found
     }
-  }
-
-  /** The present state of a skill if it has the revision, else the kept one. */
-  async #readPinned<T> (
-    { revision, view, read }: Pinned, name: string, answer: (state: SkillState) => Promise<T>
-  ): Promise<T> {
-    const wanted = revision === 'current' ? read.get(name) : revision
-    let present: string | undefined
-    const answerWanted = async (state: SkillState): Promise<T> => {
-      present = (await state.manifest()).revision
-      if (wanted !== undefined && wanted !== present) throw new RevisionChangedError(present)
-      return await answer(state)
-    }
-    const value = await view.read(name, answerWanted).catch(async (error: unknown) => {
-      // Also of a skill that is gone, too large, or whose disk fails.
-      const mayBeKept = error instanceof SkillError && wanted !== undefined && present !== wanted
-      const kept = mayBeKept ? await this.#keptState(name, wanted) : undefined
-      if (kept === undefined) throw error
-      return await answer(kept)
-    })
-    read.set(name, wanted ?? present ?? '')
-    return value
+    return await readConsistently(catalog, name, find, (found) =>
+      answer(new PresentState(this.#shown(found), found, catalog, keep)))
   }
 
   /** As `read`, of the skill with this name in its frontmatter, else of this name. */
   async readByDisplayName<T> (displayName: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
-    await this.parts.refresher.mostlyIndexed(this.#roots)
+    await this.parts.refresher.mostlyIndexed(this.roots)
     const isCalledSo = (name: string): boolean => this.findIndexed(name)?.metadata.name === displayName
     const name = [displayName, ...this.indexedNames()].find(isCalledSo) ?? displayName
     try {
@@ -226,11 +166,11 @@ export class View {
     return [...new Set(kept.map(({ manifest }) => manifest.revision))]
   }
 
-  /** The kept revision, as the rules of this moment allow it. */
-  async #keptState (name: string, revision: string): Promise<SkillState | undefined> {
+  /** A revision that was handed out before, as the rules of this moment allow it. */
+  async keptState (name: string, revision: string): Promise<SkillState | undefined> {
     const { catalog } = this.parts
     const present = await catalog.find(name, this.#isVisible)
-    for (const root of this.#roots) {
+    for (const root of this.roots) {
       if (!this.#isVisible(root, name)) continue
       const kept = await catalog.findKept({ root, name }, revision, present)
       if (kept !== undefined && root.source?.allows?.(name, revision) !== false) return new KeptState(kept)
@@ -239,65 +179,21 @@ export class View {
   }
 
   /**
-   * These skills in one revision: reads of a skill with another present revision give the kept one, or throw
-   * `revision_changed`. What is said of many skills has no revision. Made for one request.
+   * These skills in one revision, for one request.
    * @param revision `sha256:<hex>`, or `current` for the one that each skill has at its first read
    */
-  at (revision: string): View {
-    return new View(this.scope, this.#grantOf, this.parts, { revision, view: this, read: new Map() })
+  at (revision: string): PinnedView {
+    return new PinnedView(this, revision, this.visible)
   }
 
-  /** The revision of a skill that was read through `at`; undefined otherwise. */
-  revisionOf (name: string): string | undefined {
-    return this.#pinned?.read.get(name)
-  }
-
-  /** The revision of everything that was read through `at`, if it is one. */
-  get onlyRevision (): string | undefined {
-    const revisions = new Set(this.#pinned?.read.values())
-    return revisions.size === 1 ? [...revisions][0] : undefined
-  }
-
-  /** Calls the listener with names of skills of which any file has changed, came or went. Returns what stops it. */
-  subscribe (listener: (names: readonly string[]) => void): () => void {
-    const { catalog } = this.parts
-    const onChanged = (changed: readonly SkillRef[]): void => {
-      const names = changed.filter(({ root, name }) => this.#isVisible(root, name)).map(({ name }) => name)
-      if (names.length > 0) listener([...new Set(names)])
-    }
-    catalog.on('changed', onChanged)
-    return () => { catalog.off('changed', onChanged) }
-  }
-
-  get status (): SkillStatus {
-    const { names } = this.#now
-    const roots = this.#roots
-    const grants = roots.map((root) => [root, this.#grantOf(root.name)] as const)
-    const isReadable = roots.length === 0 || roots.some(({ isIndexed, listing }) => isIndexed && listing !== undefined)
-    return {
-      ready: isReadable && this.unavailable === undefined,
-      indexed: roots.every(({ isIndexed }) => isIndexed),
-      generation: this.#changes,
-      skills: names.length,
-      roots: grants.map(([root, grant]) => typeof grant !== 'function'
-        ? root.status
-        // Skipped entries may belong to skills that the view must not have.
-        : { ...root.status, skills: [...root.folders.keys()].filter(grant).length, skipped: 0 }),
-      watcher: this.parts.refresher.state,
-      failures: [...new Set(this.#roots.flatMap(({ failureCode }) => failureCode ?? []))],
-      ...this.scope !== '' && { partial: grants.filter(([, grant]) => grant !== 'all').map(([{ name }]) => name) }
-    }
-  }
-
-  /** The status after a comparison of the roots with the disk. */
-  async freshStatus (): Promise<SkillStatus> {
-    await this.#sync()
-    return this.status
+  /** Goes up with each change of the names, and of what is said of valid skills. */
+  get generation (): number {
+    return this.visible.generation
   }
 
   /** The error of a view whose roots are all missing. */
   get unavailable (): SkillError | undefined {
-    const errors = this.#roots.map((root) => root.unavailable)
+    const errors = this.roots.map((root) => root.unavailable)
     if (errors.length === 0) return this.scope === '' ? folderError.notFound('') : undefined
     if (errors.includes(undefined)) return undefined
     return errors.find((error) => error?.code === 'skills_folder_permission_denied') ?? errors[0]
@@ -305,39 +201,64 @@ export class View {
 
   /** What a root has that has never answered is not known. */
   #absent (name: string): SkillError {
-    const isUnknown = this.#roots.some((root) =>
+    const isUnknown = this.roots.some((root) =>
       root.listing === undefined && root.failure?.state === 'failed' && this.#isVisible(root, name))
     return isUnknown ? mainFileError.noAnswer(name) : mainFileError.skillNotFound(name)
   }
 
-  get #now (): Visible {
-    if (this.#pinned !== undefined) return this.#pinned.view.#now
-    const { catalog } = this.parts
-    const before = this.#visible
-    if (before?.generation === catalog.generation) return before
-    const owners = new Map<string, Root>()
-    for (const root of this.#roots) {
-      for (const name of root.folders.keys()) {
-        if (!owners.has(name) && this.#isVisible(root, name)) owners.set(name, root)
-      }
-    }
-    const sorted = [...owners.keys()].sort(compareCodePoints)
-    const skills = sorted.flatMap((name) => {
-      const root = owners.get(name)
-      return (root && catalog.skillsIn(root).get(name)) ?? []
-    })
-    const names = sameOr(before?.names ?? [], sorted)
-    const available = sameOr(before?.available ?? [], skills.filter(isUsable).map(({ metadata }) => metadata))
-    this.#visible = { generation: catalog.generation, names, owners, available }
-    if (names !== before?.names || available !== before.available) this.#changes++
-    return this.#visible
-  }
-
   #shown (skill: IndexedSkill): IndexedSkill {
-    const later = this.#roots.slice(this.#roots.indexOf(skill.root) + 1)
+    const later = this.roots.slice(this.roots.indexOf(skill.root) + 1)
     const hidden = later.filter((root) => this.#isVisible(root, skill.name) && root.folders.has(skill.name))
     if (hidden.length === 0) return skill
     return { ...skill, findings: [...skill.findings, shadowing(hidden.map(({ name }) => name))] }
+  }
+}
+
+/**
+ * The skills of a view in one revision: reads of a skill with another present revision give the kept one, or throw
+ * `revision_changed`. What is said of many skills has no revision.
+ */
+export class PinnedView extends View {
+  readonly #view: View
+  readonly #revision: string
+  /** Revisions of the skills that were read, by name. */
+  readonly #read = new Map<string, string>()
+
+  constructor (view: View, revision: string, visible: VisibleSkills) {
+    super(view.scope, view.grantOf, view.parts, visible)
+    this.#view = view
+    this.#revision = revision
+  }
+
+  /** Gives `answer` the present state of a skill if it has the revision, else the kept one. */
+  override async read<T> (name: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
+    const wanted = this.#revision === 'current' ? this.#read.get(name) : this.#revision
+    let present: string | undefined
+    const answerWanted = async (state: SkillState): Promise<T> => {
+      present = (await state.manifest()).revision
+      if (wanted !== undefined && wanted !== present) throw new RevisionChangedError(present)
+      return await answer(state)
+    }
+    const value = await this.#view.read(name, answerWanted).catch(async (error: unknown) => {
+      // Also of a skill that is gone, too large, or whose disk fails.
+      const mayBeKept = error instanceof SkillError && wanted !== undefined && present !== wanted
+      const kept = mayBeKept ? await this.#view.keptState(name, wanted) : undefined
+      if (kept === undefined) throw error
+      return await answer(kept)
+    })
+    this.#read.set(name, wanted ?? present ?? '')
+    return value
+  }
+
+  /** The revision of a skill that was read. */
+  revisionOf (name: string): string | undefined {
+    return this.#read.get(name)
+  }
+
+  /** The revision of everything that was read, if it is one. */
+  get onlyRevision (): string | undefined {
+    const revisions = new Set(this.#read.values())
+    return revisions.size === 1 ? [...revisions][0] : undefined
   }
 }
 

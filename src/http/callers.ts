@@ -26,21 +26,5 @@ export interface Principal {
 /** The skills that a request may see. APIs get skills in no other way. The same object for the same view. */
 export type SkillsOf = (request: FastifyRequest) => View
 
-/** What an API keeps for each set of skills that callers see: made at the first question, gone with the skills. */
-export function perView<Value extends object> (make: (skills: View) => Value) {
-  const values = new WeakMap<View, Value>()
-  let alive: Array<WeakRef<Value>> = []
-  return {
-    of (skills: View): Value {
-      const value = values.get(skills) ?? make(skills)
-      if (!values.has(skills)) alive = [...alive.filter((ref) => ref.deref() !== undefined), new WeakRef(value)]
-      values.set(skills, value)
-      return value
-    },
-    /** The values that are still in use, to be closed. */
-    all: () => alive.flatMap((ref) => ref.deref() ?? [])
-  }
-}
-
 /** Calls `end` once when the caller of a long answer may no longer have it. Returns a function that stops the watch. */
 export type WhileAllowed = (request: FastifyRequest, end: () => void) => () => void

@@ -1,5 +1,6 @@
-import { ROOT_PROBLEMS } from '../core/roots/root.ts'
-import type { SkillStatus } from '../core/view.ts'
+import { ROOT_PROBLEMS, type RootStatus } from '../core/roots/root.ts'
+import type { View } from '../core/view.ts'
+import type { WatcherState } from '../core/watch/watcher.ts'
 import type { Quarantined, SourceStatus } from '../schemas/health.ts'
 import type { Shutdown } from './shutdown.ts'
 
@@ -22,6 +23,42 @@ export interface ReadinessParts {
   readonly quarantinedIn?: ((roots: readonly string[]) => Quarantined | undefined) | undefined
   readonly auditState: () => AuditState
   readonly shutdown: Pick<Shutdown, 'isStopping'>
+}
+
+/** How the skills that a caller may see are. */
+export interface SkillStatus {
+  /** A root is there, and its first index is complete. */
+  readonly ready: boolean
+  /** The first index of each root is complete. */
+  readonly indexed: boolean
+  readonly generation: number
+  readonly skills: number
+  readonly roots: readonly RootStatus[]
+  readonly watcher: WatcherState
+  /** Codes of what kept the last refresh from reading the disk; what was there before is served. */
+  readonly failures: readonly string[]
+  /** Names of the roots of which only some skills may be seen; absent without callers. */
+  readonly partial?: readonly string[]
+}
+
+/** How the skills of a view are, as of the last comparison with the disk. */
+export function statusOf (skills: View): SkillStatus {
+  const { scope, generation, roots, unavailable, parts: { refresher } } = skills
+  const isReadable = roots.length === 0 || roots.some(({ isIndexed, listing }) => isIndexed && listing !== undefined)
+  const grants = roots.map((root) => [root, skills.grantOf(root.name)] as const)
+  return {
+    ready: isReadable && unavailable === undefined,
+    indexed: roots.every(({ isIndexed }) => isIndexed),
+    generation,
+    skills: skills.indexedNames().length,
+    roots: grants.map(([root, grant]) => typeof grant !== 'function'
+      ? root.status
+      // Skipped entries may belong to skills that the caller must not see.
+      : { ...root.status, skills: [...root.folders.keys()].filter(grant).length, skipped: 0 }),
+    watcher: refresher.state,
+    failures: [...new Set(roots.flatMap(({ failureCode }) => failureCode ?? []))],
+    ...scope !== '' && { partial: grants.filter(([, grant]) => grant !== 'all').map(([{ name }]) => name) }
+  }
 }
 
 export type Readiness = ReturnType<typeof readinessOf>

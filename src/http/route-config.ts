@@ -1,5 +1,5 @@
 import type { ToolRead } from '../tools/tool.ts'
-import type { View } from '../core/view.ts'
+import type { PinnedView } from '../core/view.ts'
 import type { Problem } from '../schemas/problem.ts'
 import type { TraceContext } from './request/traceparent.ts'
 
@@ -24,7 +24,7 @@ declare module 'fastify' {
     /** Counts more than the header `traceparent`: what the message in the body says, or the span of the request. */
     trace: TraceContext | undefined
     /** The skills in the revision that the request asks for. */
-    pinnedView: View | undefined
+    pinnedView: PinnedView | undefined
     /** Of the problem that the request was answered with. */
     problemCode: Problem['code'] | undefined
     /** The number of skills that a search has found. */

@@ -1,7 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import { createMcpHandler, type McpHttpHandler, ProtocolErrorCode } from '@modelcontextprotocol/server'
 import { MAX_LOG_LINE_CHARACTERS } from '../tools/limits.ts'
-import type { Followed } from './changes.ts'
 import { busFor } from './listen.ts'
 import { checkMessage } from './message.ts'
 import { observeOperation } from './operation.ts'
@@ -24,11 +23,10 @@ interface McpExchange {
 
 /**
  * Answers one POST of any protocol revision. The service is stateless, so each request has a handler of its own.
- * @param followed what a stream of this request follows
  * @param signal aborts when the client has gone
  */
 export function answerMessage (
-  request: FastifyRequest, followed: Followed, signal: AbortSignal, options: McpServerOptions
+  request: FastifyRequest, signal: AbortSignal, options: McpServerOptions
 ): McpExchange {
   const { log, observer } = options
   const operation = observer && observeOperation(observer, request.body, request)
@@ -38,7 +36,7 @@ export function answerMessage (
   const handler: McpHttpHandler = createMcpHandler(
     ({ era }) => createMcpServer(options, { isModern: era === 'modern', fields: { reqId: request.id }, operation }),
     {
-      bus: busFor(body, followed),
+      bus: busFor(body, options.skills.feed),
       // The SDK's messages quote the request.
       onerror: ({ message }) => {
         log.info({ reason: message.slice(0, MAX_LOG_LINE_CHARACTERS) }, 'an MCP request was refused')

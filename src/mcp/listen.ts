@@ -2,15 +2,16 @@ import { Readable } from 'node:stream'
 import type { ReadableStream } from 'node:stream/web'
 import type { ServerEventBus } from '@modelcontextprotocol/server'
 import { own } from '../core/shared/json.ts'
-import { type Followed, followChanges } from './changes.ts'
+import type { ChangeFeed } from '../core/events/change-feed.ts'
+import { followChanges } from './changes.ts'
 import { parseSkillUri } from './skill-uri.ts'
 
 /** The events of one `subscriptions/listen` stream. The SDK drops those that the stream did not ask for. */
-export function busFor (message: unknown, followed: Followed): ServerEventBus {
+export function busFor (message: unknown, feed: Pick<ChangeFeed, 'onChange'>): ServerEventBus {
   const uris = urisBySkill(message)
   return {
     publish () {},
-    subscribe: (listener) => followChanges(followed, {
+    subscribe: (listener) => followChanges(feed, {
       onLists () {
         listener({ kind: 'resources_list_changed' })
         listener({ kind: 'prompts_list_changed' })

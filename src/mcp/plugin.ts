@@ -1,10 +1,8 @@
 import type { ReadableStream } from 'node:stream/web'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
-import type { ChangeFeed } from '../core/events/change-feed.ts'
 import { overloadError } from '../core/shared/errors.ts'
 import { own } from '../core/shared/json.ts'
-import type { View } from '../core/view.ts'
 import type { SkillsOf, WhileAllowed } from '../http/callers.ts'
 import { MAX_EVENT_STREAM_BYTES } from '../http/limits.ts'
 import { LISTEN, type Observer } from '../http/observer.ts'
@@ -22,7 +20,6 @@ import { mainFileUri } from './skill-uri.ts'
 
 interface McpOptions {
   readonly skillsOf: SkillsOf
-  readonly feeds: { of (skills: View): Pick<ChangeFeed, 'subscribe'> }
   readonly whileAllowed: WhileAllowed
   readonly registry: ToolRegistry
   readonly version: string
@@ -44,7 +41,7 @@ const FIRST_MODERN_REVISION = '2026'
 
 /** MCP over Streamable HTTP at `/mcp`, without sessions (docs/mcp.md). The SDK is loaded by the first message. */
 export const mcpDoor: FastifyPluginAsyncTypebox<McpOptions> = async function mcpDoor (app, options) {
-  const { checkOrigin, isOverloaded, skillsOf, feeds, whileAllowed, registry, version, observer, originOf } = options
+  const { checkOrigin, isOverloaded, skillsOf, whileAllowed, registry, version, observer, originOf } = options
   const openStream = createEventStreams(app, { maxStreams: MAX_MCP_STREAMS, whileAllowed, observer })
   const inProgress = new Set<Promise<unknown>>()
   /** Ends each open stream of `subscriptions/listen`. */
@@ -82,9 +79,8 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpOptions> = async function mcp
     }
     return openStream(request, reply, (send) => {
       send(OPENING)
-      const skills = skillsOf(request)
       // Nothing remembers what a client has subscribed to: it hears of the main file of every changed skill.
-      return followChanges({ skills, feed: feeds.of(skills) }, {
+      return followChanges(skillsOf(request).feed, {
         onLists () { send(LIST_CHANGES) },
         onSkill (name) { send(frameOf('resources/updated', { uri: mainFileUri(name) })) }
       })
@@ -105,8 +101,9 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpOptions> = async function mcp
     const { answerMessage } = await import('./handler.ts')
     const skills = skillsOf(request)
     const disconnected = new AbortController()
-    const { response, close } = answerMessage(request, { skills, feed: feeds.of(skills) },
-      disconnected.signal, { skills, registry, version, observer, originOf, log: app.log })
+    const { response, close } = answerMessage(request, disconnected.signal, {
+      skills, registry, version, observer, originOf, log: app.log
+    })
     let stopWatch = (): void => {}
     if (method === LISTEN) {
       listening.set(reply, close)

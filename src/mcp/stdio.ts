@@ -2,12 +2,12 @@ import type { Readable, Writable } from 'node:stream'
 import { finished } from 'node:stream/promises'
 import { serveStdio } from '@modelcontextprotocol/server/stdio'
 import { unlessRefused } from '../core/shared/errors.ts'
-import { type Followed, followChanges } from './changes.ts'
+import { followChanges } from './changes.ts'
 import { LineTransport } from './line-transport.ts'
 import { createMcpServer, type McpServerOptions } from './server.ts'
 import { mainFileUri, skillUri } from './skill-uri.ts'
 
-interface StdioOptions extends McpServerOptions, Pick<Followed, 'feed'> {
+interface StdioOptions extends McpServerOptions {
   /** Default: standard input and output of the process. */
   readonly input?: Readable
   readonly output?: Writable
@@ -21,7 +21,7 @@ interface StdioServer {
 
 /** Serves `/mcp` to one client over standard input and output, to which nothing else may write. */
 export function serveMcpOverStdio (options: StdioOptions): StdioServer {
-  const { skills, feed, log, input = process.stdin, output = process.stdout } = options
+  const { skills, log, input = process.stdin, output = process.stdout } = options
   const onError = (err: unknown) => { log.warn({ err }, 'error of the MCP connection') }
   const server = serveStdio(({ era }) => {
     const server = createMcpServer(options, { isModern: era === 'modern', fields: {}, operation: undefined })
@@ -34,7 +34,7 @@ export function serveMcpOverStdio (options: StdioOptions): StdioServer {
       }
     }
 
-    server.onclose = followChanges({ skills, feed }, {
+    server.onclose = followChanges(skills.feed, {
       onLists () {
         Promise.all([server.sendResourceListChanged(), server.sendPromptListChanged()]).catch(onError)
       },

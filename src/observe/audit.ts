@@ -42,7 +42,7 @@ export interface AuditOptions extends AuditLogOptions {
 /** What changes while the service runs, and is in the log. */
 export interface Watched {
   /** All skills. */
-  readonly skills: Pick<View, 'available' | 'subscribe'>
+  readonly skills: Pick<View, 'feed'>
   /** The access file, the lock and the trust file. */
   readonly policies: readonly FollowedPolicy[]
   readonly trust: { on (event: 'verdict', listener: (change: TrustChange) => void): void } | undefined
@@ -102,10 +102,7 @@ export class Audit implements Observer {
         this.log.append('skill.quarantined', 'denied', { ...target, ...problem })
       }
     })
-    // The first index is not a change.
-    skills.available().then(() => skills.subscribe((names) => {
-      for (const skill of names) this.log.append('skill.changed', 'success', { skill })
-    }), () => {})
+    skills.feed.onChange(({ name: skill }) => { this.log.append('skill.changed', 'success', { skill }) })
   }
 
   async close (): Promise<void> {
@@ -149,10 +146,11 @@ export class Audit implements Observer {
   onCall (call: ObservedCall, result: CallResult, outcome: ToolOutcome): void {
     const read = readOfCall(call, outcome)
     if (read === undefined) return
+    const origin = call.origin as FastifyRequest
     const failure = result === 'refused' ? 'denied' : outcomeOfError(outcome.errorKind)
     // Of a call in a request that chose a revision.
-    const revision = read.skill === undefined ? undefined : call.skills.revisionOf(read.skill)
-    this.#report(call.origin as FastifyRequest, read, result === 'ok' ? 'success' : failure, { revision })
+    const revision = read.skill === undefined ? undefined : origin.pinnedView?.revisionOf(read.skill)
+    this.#report(origin, read, result === 'ok' ? 'success' : failure, { revision })
   }
 
   onOperation (operation: ObservedOperation): ((end: OperationEnd) => void) | undefined {

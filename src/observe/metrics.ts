@@ -133,7 +133,7 @@ export function createMetrics ({ skills, version, countsReads = false, readings 
   ofRoots('watcher_healthy', '1 while changes cause events, or the root is polled',
     (root) => Number(refresher.isWatching(root)))
   rows('gauge', 'skillserve_catalog_generation', [], 'Goes up with each change of the catalog',
-    () => skills.status.generation)
+    () => skills.generation)
   let revisionNow: () => string | undefined = () => undefined
   rows('gauge', 'skillserve_catalog_revision', [], 'The first 12 hexadecimal digits of the revision of the catalog, ' +
     'as a number: equal at replicas of equal content. None while it is not known', () => {

@@ -1,8 +1,8 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
-import type { SkillsOf, WhileAllowed } from '../http/callers.ts'
+import type { FastifyRequest } from 'fastify'
+import type { WhileAllowed } from '../http/callers.ts'
 import type { ChangeFeed, FeedEvent } from '../core/events/change-feed.ts'
-import type { View } from '../core/view.ts'
 import type { Observer } from '../http/observer.ts'
 import { EVENT_RETRY_MS, EVENT_RETRY_SPREAD_MS, MAX_EVENT_STREAMS } from '../http/limits.ts'
 import { accepts } from '../http/request/accept.ts'
@@ -12,8 +12,7 @@ import { EVENTS_EXAMPLE } from '../openapi/examples.ts'
 import { passingAnswer, text } from '../openapi/responses.ts'
 
 export interface EventRoutesOptions {
-  readonly skillsOf: SkillsOf
-  readonly feeds: { of (skills: View): Pick<ChangeFeed, 'position' | 'subscribe'> }
+  readonly feedOf: (request: FastifyRequest) => Pick<ChangeFeed, 'position' | 'subscribe'>
   readonly whileAllowed: WhileAllowed
   readonly observer?: Pick<Observer, 'onStream'> | undefined
   /** Default: MAX_EVENT_STREAMS. */
@@ -34,7 +33,7 @@ const QuerySchema = Type.Object({
 
 /** Changes of skills as server-sent events. */
 export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async function eventRoutes (app, options) {
-  const { skillsOf, feeds } = options
+  const { feedOf } = options
   const openStream = createEventStreams(app, { maxStreams: MAX_EVENT_STREAMS, ...options })
 
   app.get('/events', {
@@ -58,7 +57,7 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async 
     if (!accepts(request.headers.accept, EVENT_STREAM_MEDIA_TYPE)) throw new HttpProblem('not_acceptable')
     const lastId = request.headers['last-event-id'] || request.query.last_event_id || undefined
     return openStream(request, reply, (send) => {
-      const feed = feeds.of(skillsOf(request))
+      const feed = feedOf(request)
       send(Buffer.from(`retry: ${EVENT_RETRY_MS + Math.floor(Math.random() * EVENT_RETRY_SPREAD_MS)}\n\n`))
       const unsubscribe = feed.subscribe((event) => { send(frameOf(event)) }, lastId)
       // Without an event: a client that is cut off before the first one resumes from here.

@@ -3,7 +3,7 @@ import type { View } from '../core/view.ts'
 import type { SkillsOf } from '../http/callers.ts'
 import type { RevisionsOf } from '../http/headers.ts'
 import { HttpProblem, PROBLEM_MEDIA_TYPE } from '../http/problem.ts'
-import { readinessOf, type ReadinessParts } from '../http/readiness.ts'
+import { readinessOf, type ReadinessParts, statusOf } from '../http/readiness.ts'
 import { LivenessSchema, ReadinessSchema, NotReadySchema } from '../schemas/health.ts'
 import { json, passingAnswer, text } from '../openapi/responses.ts'
 import { exampleOf, reference } from '../schemas/typebox.ts'
@@ -57,7 +57,9 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
     reply.header('cache-control', 'no-store')
     const isStranger = access !== undefined &&
       (request.principal === undefined || request.principal.kind === 'anonymous')
-    const status = await (isStranger ? access.everything : skillsOf(request)).freshStatus()
+    const view = isStranger ? access.everything : skillsOf(request)
+    await view.sync()
+    const status = statusOf(view)
     const { isReady, reasons, sources, quarantined } = readinessOf(status, readiness)
     const detail = reasons.join('; ') || undefined
     if (isStranger) {

@@ -134,7 +134,7 @@ export class GuardedOrigin implements Origin {
       }
     })
     this.#due = 'all'
-    skills.subscribe((names) => { this.#checkSoon(names) })
+    skills.catalog.on('changed', (changes) => { this.#checkSoon(changes.map(({ name }) => name)) })
     await skills.start()
     return skills
   }

@@ -1,7 +1,8 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ZIP_MEDIA_TYPE } from '../archive/zip-writer.ts'
-import { perView, type SkillsOf } from '../http/callers.ts'
+import type { SkillsOf } from '../http/callers.ts'
+import type { View } from '../core/view.ts'
 import { strongEtag } from '../http/etag.ts'
 import { ofOneRevision, REVISION_HEADER, type RevisionsOf } from '../http/headers.ts'
 import { HttpProblem } from '../http/problem.ts'
@@ -60,8 +61,13 @@ const FILE_ANSWERS = bytesAnswers(['*/*'], DOCUMENT_EXAMPLE, 'The bytes, under t
 export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async function wellKnown (
   app, { skillsOf, revisionsOf, isPublic }
 ) {
-  const discoveries = perView((skills) => new Discovery(skills))
-  const discoveryOf = (request: FastifyRequest): Discovery => discoveries.of(skillsOf(request))
+  const discoveries = new WeakMap<View, Discovery>()
+  const discoveryOf = (request: FastifyRequest): Discovery => {
+    const skills = skillsOf(request)
+    const discovery = discoveries.get(skills) ?? new Discovery(skills)
+    discoveries.set(skills, discovery)
+    return discovery
+  }
   if (isPublic) {
     app.addHook('onRequest', async ({ principal }, reply) => {
       // What a caller sees that has proved who it is, is for that caller.

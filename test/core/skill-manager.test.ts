@@ -5,6 +5,7 @@ import t from 'tap'
 import type { SkillManager } from '../../src/core/skill-manager.ts'
 import { codePoint } from '../helper/code-point.ts'
 import { createFaultyDisk, createManager, failing, outcome, skill, skills, skillText, startManager, textOf } from '../helper/skills.ts'
+import { statusOf } from '../../src/http/readiness.ts'
 
 async function document (manager: SkillManager, name: string) {
   return await manager.read(name, (skill) => skill.mainFile('SKILL.MD'))
@@ -134,10 +135,10 @@ t.test('K50: ready as soon as the first index is complete and a root is there', 
   const manager = createManager(t, [root], { disk })
   await manager.start()
   t.strictSame(await manager.list(), ['a', 'b'], 'the list does not wait for the index')
-  t.match(manager.status, { ready: false, indexed: false, skills: 2 })
+  t.match(statusOf(manager), { ready: false, indexed: false, skills: 2 })
   t.same(manager.availableIndexed(), [])
   const available = manager.available()
   open()
   t.equal((await available).length, 2)
-  t.match(manager.status, { ready: true, indexed: true })
+  t.match(statusOf(manager), { ready: true, indexed: true })
 })

@@ -39,7 +39,7 @@ export async function buildGuarded (t: Test, { roots, access: text, plugins = []
     files: null,
     options: { siblings: { ...roots, 'access.yaml': text }, roots: Object.keys(roots), access: 'access.yaml', plug: () => plugins, basePath, ...options }
   })
-  const { url, folder, app, logText } = service
+  const { url, folder, app, logText, skills } = service
   const { file, refusals } = service.access as Access
 
   async function checkAnswer (path: string, method: string, response: Response): Promise<void> {
@@ -62,6 +62,8 @@ export async function buildGuarded (t: Test, { roots, access: text, plugins = []
     url,
     folder,
     app,
+    skills,
+    accessFile: file,
     refusals,
     logText,
     /** Writes the access file anew, and resolves when it is in force. */

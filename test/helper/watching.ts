@@ -4,6 +4,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Test } from 'tap'
 import { type ChangeFeed, createChangeFeed, type FeedEvent } from '../../src/core/events/change-feed.ts'
 import { createSkillManager, type SkillManager, type SkillManagerOptions } from '../../src/core/skill-manager.ts'
+import { type SkillStatus, statusOf } from '../../src/http/readiness.ts'
 import { createFaultyDisk, skillText, until } from './skills.ts'
 import { startStopwatch } from './timing.ts'
 
@@ -27,6 +28,12 @@ function onDisk (root: string): string[] {
   return found.sort()
 }
 
+/** How the skills are, after a comparison of the folders with the disk. */
+export async function freshStatusOf (manager: SkillManager): Promise<SkillStatus> {
+  await manager.sync()
+  return statusOf(manager)
+}
+
 export function inIndex (manager: SkillManager): string[] {
   return manager.availableIndexed().map(({ name, description }) => `${name}: ${description}`).sort()
 }
@@ -36,7 +43,7 @@ export async function startWatching (t: Test, root: string, options: Partial<Ski
   const manager = createSkillManager({ projectRoots: [root], tickMs: NO_TICKS, ...options })
   t.teardown(() => manager.close())
   await manager.initialize()
-  await until(() => options.watcher === false || !['off', 'starting'].includes(manager.status.watcher.status))
+  await until(() => options.watcher === false || !['off', 'starting'].includes(manager.refresher.state.status))
   return manager
 }
 

@@ -1,7 +1,6 @@
 import { createInterface } from 'node:readline'
 import { PassThrough, Readable } from 'node:stream'
-import t, { type Test } from 'tap'
-import { createChangeFeed } from '../../src/core/events/change-feed.ts'
+import t from 'tap'
 import { SILENT } from '../../src/core/shared/log.ts'
 import { serveMcpOverStdio } from '../../src/mcp/stdio.ts'
 import { buildService, type Service } from '../helper/build.ts'
@@ -31,12 +30,10 @@ async function post (service: Service, init: RequestInit): Promise<Answer> {
 
 /** Sends bytes to the server over standard input, and returns its answers by id when there are `count` of them. */
 async function pipe (
-  t: Test, { skills, registry }: Service, input: Iterable<string | Buffer>, count: number
+  { skills, registry }: Service, input: Iterable<string | Buffer>, count: number
 ): Promise<ReadonlyMap<unknown, Answer>> {
   const [stdin, stdout] = [new PassThrough(), new PassThrough()]
-  const feed = createChangeFeed({ skills })
-  t.teardown(() => { feed.close() })
-  const options = { skills, feed, registry, log: SILENT, version: '1', input: stdin, output: stdout }
+  const options = { skills, registry, log: SILENT, version: '1', input: stdin, output: stdout }
   const server = serveMcpOverStdio(options)
   const answers = new Map<unknown, Answer>()
   Readable.from(input).pipe(stdin, { end: false })
@@ -108,7 +105,7 @@ t.test('parameters', async (t) => {
   t.test('K88: wrong parameters and cursors are -32602 with one sentence, over standard input', async (t) => {
     const messages = WRONG.map(({ method, params }, id) => ({ jsonrpc: '2.0', id, method, params }))
     const lines = [INITIALIZE, ...messages].map((line) => `${JSON.stringify(line)}\n`)
-    const answers = await pipe(t, service, lines, lines.length)
+    const answers = await pipe(service, lines, lines.length)
     for (const [id, { method, params, problem }] of WRONG.entries()) {
       t.match(answers.get(id)?.error, { code: -32602, message: problem }, `${method} ${JSON.stringify(params)}`)
     }
@@ -119,7 +116,7 @@ t.test('parameters', async (t) => {
       t.ok((await post(service, legacy({ method, params }))).result, `${method} ${JSON.stringify(params)}`)
     }
     const lines = [INITIALIZE, ...NULLS.map((message, id) => ({ jsonrpc: '2.0', id: id + 1, ...message }))]
-    const answers = await pipe(t, service, lines.map((line) => `${JSON.stringify(line)}\n`), lines.length)
+    const answers = await pipe(service, lines.map((line) => `${JSON.stringify(line)}\n`), lines.length)
     t.ok([...answers.values()].every(({ result }) => result !== undefined))
   })
 })
@@ -141,14 +138,14 @@ t.test('K88: each line of standard input has its answer', async (t) => {
   ]
   for (const { name, line, code, id = null } of bad) {
     const input = [`${JSON.stringify(INITIALIZE)}\n`, line, '\n', `${JSON.stringify(ping)}\n`]
-    const answers = await pipe(t, service, input, 3)
+    const answers = await pipe(service, input, 3)
     t.match(answers.get(id), { error: { code } }, name)
     t.match(answers.get(1), { result: {} }, `${name}: and the session goes on`)
   }
 
   t.test('a byte order mark, CRLF and single bytes are read', async (t) => {
     const bytes = Buffer.from(`\uFEFF${JSON.stringify(INITIALIZE)}\r\n${JSON.stringify({ ...ping, id: 'ü' })}\r\n`)
-    const answers = await pipe(t, service, [...bytes].map((byte) => Buffer.from([byte])), 2)
+    const answers = await pipe(service, [...bytes].map((byte) => Buffer.from([byte])), 2)
     t.match([answers.get('start'), answers.get('ü')], [{ result: {} }, { result: {} }])
   })
 
@@ -156,7 +153,7 @@ t.test('K88: each line of standard input has its answer', async (t) => {
     const params = { name: 'read_file_in_skill', arguments: { skill_name: 'demo', file_path: 'big.txt' } }
     const call = { ...JSON_RPC, id: 2, method: 'tools/call', params }
     const lines = [INITIALIZE, call, { ...ping, id: 3 }].map((line) => `${JSON.stringify(line)}\n`)
-    const answers = await pipe(t, service, lines, lines.length)
+    const answers = await pipe(service, lines, lines.length)
     t.match(answers.get(2)?.error, { code: -32603, message: /^The result has \d+ bytes, and a message has at most 10485760/ })
     t.ok(answers.get(3)?.result)
   })

@@ -6,7 +6,6 @@ import { PassThrough } from 'node:stream'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { StdioServerTransport } from '@modelcontextprotocol/server/stdio'
 import t, { type Test } from 'tap'
-import { createChangeFeed } from '../../src/core/events/change-feed.ts'
 import { SILENT } from '../../src/core/shared/log.ts'
 import { serveMcpOverStdio } from '../../src/mcp/stdio.ts'
 import { buildService, type Service } from '../helper/build.ts'
@@ -19,7 +18,7 @@ const LISTEN = listenRequest()
 async function startService (t: Test, options = {}): Promise<Service> {
   const files = { demo: skill('demo', { docs: { 'a.md': 'a' } }) }
   const service = await buildService(t, { files, options: { watcher: true, ...options } })
-  await until(() => service.skills.status.watcher.status === 'watching')
+  await until(() => service.skills.refresher.state.status === 'watching')
   return service
 }
 
@@ -186,10 +185,8 @@ t.test('subscriptions/listen, for clients of revision 2026-07-28', async (t) => 
 for (const era of ERAS) {
   t.test(`K88: a client over standard input and output, ${era}`, async (t) => {
     const { skills, registry, root } = await startService(t)
-    const feed = createChangeFeed({ skills })
-    t.teardown(() => { feed.close() })
     const [input, output] = [new PassThrough(), new PassThrough()]
-    const server = serveMcpOverStdio({ skills, feed, registry, log: SILENT, version: '1', input, output })
+    const server = serveMcpOverStdio({ skills, registry, log: SILENT, version: '1', input, output })
     const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode: era } })
     // The same framing in the other direction.
     await client.connect(new StdioServerTransport(output, input))
@@ -202,7 +199,7 @@ for (const era of ERAS) {
         resourcesListChanged: true, promptsListChanged: true, resourceSubscriptions: ['skill://demo/docs/a.md']
       })
     }
-    await until(() => feed.revision !== undefined)
+    await until(() => skills.feed.revision !== undefined)
     const updated = next(era === 'auto' ? 'skill://demo/docs/a.md' : 'skill://demo/SKILL.md')
     appendFileSync(join(root, 'demo/docs/a.md'), '!')
     await updated

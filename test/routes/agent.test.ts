@@ -7,6 +7,7 @@ import { MAX_JSON_DEPTH, MAX_TOOL_CALLS } from '../../src/tools/limits.ts'
 import { buildService, type Files } from '../helper/build.ts'
 import { openRaw, request } from '../helper/raw-http.ts'
 import { createFaultyDisk, skill, skillText, until } from '../helper/skills.ts'
+import { statusOf } from '../../src/http/readiness.ts'
 
 const DOCUMENT = '---\nname: calculator\ndescription: Sums\n---\n# Calculator\n'
 
@@ -284,7 +285,7 @@ t.test('K28, K41: before the first index is complete, the prompt and the descrip
   const paths = [PROMPT, '/agent/tools?format=anthropic&toolset=wave', '/agent/tools?format=mcp&toolset=all']
   const pending = Promise.all(paths.map((path) => service.fetch(path)))
   t.equal((await service.fetch('/agent/tools')).status, 200, 'the reader tools say nothing of the catalog')
-  t.equal(service.skills.status.indexed, false)
+  t.equal(statusOf(service.skills).indexed, false)
   release()
   for (const { text } of await pending) t.match(text, /calculator[^]*weather/)
 })

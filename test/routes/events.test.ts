@@ -8,7 +8,6 @@ import { mock } from 'node:test'
 import t, { type Test } from 'tap'
 import type { FeedEvent, FeedListener } from '../../src/core/events/change-feed.ts'
 import { EVENT_HEARTBEAT_MS, MAX_EVENT_STREAMS } from '../../src/http/limits.ts'
-import { createSkillManager } from '../../src/core/skill-manager.ts'
 import { eventRoutes, type EventRoutesOptions } from '../../src/routes/events.ts'
 import { buildService, buildWithRoutes, type Service } from '../helper/build.ts'
 import { type EventStream, type EventStreamOptions, openEvents, type ServerEvent } from '../helper/event-stream.ts'
@@ -31,7 +30,7 @@ function deepSkill (name: string) {
 
 async function startService (t: Test): Promise<Service> {
   const service = await buildService(t, { files: { a: deepSkill('a'), b: deepSkill('b') }, options: { watcher: true } })
-  await until(() => service.skills.status.watcher.status === 'watching')
+  await until(() => service.skills.refresher.state.status === 'watching')
   return service
 }
 
@@ -125,7 +124,7 @@ t.test('what is not a stream: HEAD, other methods, a client that wants something
 })
 
 interface FakeFeed {
-  readonly feed: ReturnType<EventRoutesOptions['feeds']['of']>
+  readonly feed: ReturnType<EventRoutesOptions['feedOf']>
   readonly listeners: ReadonlySet<FeedListener>
   emit (name: string): void
 }
@@ -154,9 +153,8 @@ const FAKE = '/fake'
 
 async function listen (t: Test, options: Partial<EventRoutesOptions> = {}) {
   const fake = createFakeFeed()
-  const skills = createSkillManager({ projectRoots: [], watcher: false })
   const service = await buildWithRoutes(t, (app) => {
-    app.register(eventRoutes, { prefix: FAKE, skillsOf: () => skills, feeds: { of: () => fake.feed }, whileAllowed: () => () => {}, ...options })
+    app.register(eventRoutes, { prefix: FAKE, feedOf: () => fake.feed, whileAllowed: () => () => {}, ...options })
   })
   return { ...service, ...fake }
 }

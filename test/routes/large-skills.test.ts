@@ -40,7 +40,7 @@ async function checkLists (t: Test, service: Service, code: string): Promise<voi
 
 /** A change of the other skill is reported. */
 async function checkEvents (service: Service): Promise<void> {
-  await until(() => service.skills.status.watcher.status === 'watching')
+  await until(() => service.skills.refresher.state.status === 'watching')
   const stream = await openEvents(service.url)
   writeFileSync(join(service.root, 'small/a.md'), 'changed')
   await stream.until('the change', () => stream.events.some(({ data }) => data['name'] === 'small'))

@@ -17,6 +17,7 @@ import {
   createManager, passTick, skill, skillText, skills, startManager, textOf, until
 } from '../helper/skills.ts'
 import { openSources, sourceAt } from '../helper/sources.ts'
+import { freshStatusOf } from '../helper/watching.ts'
 
 type Pins = Readonly<Record<string, readonly string[]>>
 
@@ -178,7 +179,7 @@ t.test('K4, K95: what a guarded folder leaves out is counted, and a link out of 
   fs.symlinkSync('/etc/hostname', join(base, 'demo/host'))
   const { policy } = lockOf({ demo: [await revisionOf(t, base, 'demo')] })
   const { skills: manager, trust, log } = await startGuarded(t, base, policy)
-  t.match((await manager.freshStatus()).roots, [{ skills: 1, skipped: 1 }])
+  t.match((await freshStatusOf(manager)).roots, [{ skills: 1, skipped: 1 }])
   t.match(log.join('\n'), /'out' is left out, since the link leads out of the folder/)
   const { findings } = await manager.read('demo', (state) => trust.originOf(state))
   t.match(findings, [{ code: 'link_outside', file: 'host' }])

@@ -29,7 +29,7 @@ export const run: RunCommand<Options> = async ({ positionals: [name = '', ...pos
     const policy = new Policy(accessFile, await readTextFile(accessFile), skills.rootNames, publicUrl)
     await fetchSources(sources, context)
     await skills.initialize()
-    for (const { name, state } of skills.status.roots) {
+    for (const { name, state } of skills.roots.map(({ status }) => status)) {
       if (state !== 'ok') warn(`the folder ${name} ${ROOT_PROBLEMS[state]}: none of its skills is known`)
     }
     if (caller !== undefined) {

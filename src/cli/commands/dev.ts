@@ -1,5 +1,4 @@
 import { resolve } from 'node:path'
-import { type ChangeFeed, createChangeFeed } from '../../core/events/change-feed.ts'
 import { describeState } from '../../core/listing/entry.ts'
 import type { View } from '../../core/view.ts'
 import { startServer } from '../../server.ts'
@@ -25,30 +24,26 @@ export const run: RunCommand<{ readonly open: boolean }> = async (args, context)
     preview: (skills, url) => {
       print(`Preview at ${url}\n`)
       if (isTerminal && args.options.open) openBrowser(url, env)
-      const feed = createChangeFeed({ skills })
-      void printFindings(skills, feed, print)
-      return () => { feed.close() }
+      return printFindings(skills, print)
     }
   })
   return undefined
 }
 
-/** Prints what is wrong with each skill, now and after each change of it. */
-async function printFindings (skills: View, feed: ChangeFeed, print: (text: string) => void): Promise<void> {
+/** Prints what is wrong with each skill, now and after each change of it. Returns a function that ends this. */
+function printFindings (skills: View, print: (text: string) => void): () => void {
   const validate = createValidator()
   const messageOf = (error: unknown): string => error instanceof Error ? error.message : String(error)
   const report = async (name: string): Promise<void> => {
     const reading = skills.read(name, (state) => describeState(state, validate))
     print(`${name}: ${await reading.then(describe, messageOf)}\n`)
   }
-  // Until it has a position, the feed reports the skills that are there at the start.
-  let hasBegun = false
-  feed.subscribe((event) => {
-    if (event.type === 'position') hasBegun = true
-    if (event.type === 'removed') print(`${event.name}: removed\n`)
-    if (hasBegun && (event.type === 'added' || event.type === 'changed')) void report(event.name)
+  const reportAll = async (): Promise<void> => { for (const name of await skills.list()) await report(name) }
+  reportAll().catch(() => {})
+  return skills.feed.onChange(({ type, name }) => {
+    if (type === 'removed') print(`${name}: removed\n`)
+    else void report(name)
   })
-  for (const name of await skills.list().catch(() => [])) await report(name)
 }
 
 function describe ({ findings, tokens: { listed, body } }: EntryVerdicts): string {

@@ -1,5 +1,4 @@
 import { pino } from 'pino'
-import { createChangeFeed } from '../../core/events/change-feed.ts'
 import { Shutdown } from '../../http/shutdown.ts'
 import { serveMcpOverStdio } from '../../mcp/stdio.ts'
 import { openSkills } from '../../open-skills.ts'
@@ -18,16 +17,14 @@ export const run: RunCommand = async (args, context) => {
   const log = pino({ level: config.logLevel }, pino.destination(STANDARD_ERROR))
   const shutdown = new Shutdown()
   const { roots, trust, skills } = await openSkills(config, { env, log, shutdown })
-  const feed = createChangeFeed({ skills, log })
   await trust?.start()
   await skills.start()
   roots.sources.start()
   const onError = (err: unknown, tool: string): void => { log.error({ err, tool }, 'a tool call failed') }
   const registry = createToolRegistry(createTools(), { onError })
-  const { closed } = serveMcpOverStdio({ skills, feed, registry, log, version: readPackageVersion() })
+  const { closed } = serveMcpOverStdio({ skills, registry, log, version: readPackageVersion() })
   log.info({}, 'skillserve speaks MCP over standard input and output')
   await closed
-  feed.close()
   await shutdown.close()
   return 0
 }

@@ -1,17 +1,10 @@
-import { hash, randomBytes } from 'node:crypto'
-import { EventEmitter } from 'node:events'
-import type { View } from '../view.ts'
-import { SkillError } from '../shared/errors.ts'
-import { type CoreLog, SILENT } from '../shared/log.ts'
+import { type Claim, type Content, hasSameContent, type Ledger, type LedgerChange, NEW } from '../ledger.ts'
 
 /** Change events that a client can resume over: one that missed more reads the catalog again. */
 export const MAX_RECENT_EVENTS = 1_024
 
-/** A skill that is being written is compared again after this pause, in milliseconds. */
-const RETRY_MS = 200
-
-/** What became of a skill. `revision` is its manifest's; a skill whose folder may not be read has none. */
-type SkillChange =
+/** What became of a skill. `revision` is its manifest's; a skill whose files cannot be listed has none. */
+export type SkillChange =
   | { readonly type: 'added' | 'changed', readonly name: string, readonly revision?: string }
   | { readonly type: 'removed', readonly name: string }
 
@@ -23,194 +16,179 @@ export type FeedEvent = { readonly id: string } & (SkillChange | { readonly type
 
 export type FeedListener = (event: FeedEvent) => void
 
-export interface ChangeFeedOptions {
-  readonly skills: Pick<View, 'indexed' | 'indexedNames' | 'read' | 'subscribe'>
-  readonly log?: CoreLog
+/** The skills of a view. */
+interface FollowedSkills {
+  readonly parts: { readonly ledger: Ledger }
+  /** Undefined for a root of which nothing may be seen. */
+  grantOf (root: string): unknown
+  isGranted (root: string, name: string): boolean
 }
 
-/** A skill that was there at the beginning, and was not read yet. */
-const UNREAD = Symbol('unread')
+export interface ChangeFeedOptions {
+  readonly skills: FollowedSkills
+}
 
 /**
- * The changes of skills, any of their files included, as a sequence of events, and the revision of the whole catalog.
+ * The changes of the skills of one view, any of their files included, and the revision of all of them: what the ledger
+ * records, as the view sees it. Nothing keeps a feed but those who listen to it.
+ *
  * Ids come from content, so that a client resumes at any replica that was in the same state; until all skills have
- * been read once, they are of this feed alone. The first listener, or question for the revision, begins the reading.
+ * been read once, they are of this process alone.
  */
 export class ChangeFeed {
-  readonly #skills: ChangeFeedOptions['skills']
-  readonly #log: CoreLog
-  readonly #events = new EventEmitter<{ event: [event: FeedEvent] }>().setMaxListeners(0)
-  /** The latest events, and the id before the first of them. */
-  readonly #recent: FeedEvent[] = []
-  #base = randomBytes(6).toString('hex')
-  #count = 0
-  /** By name; undefined for a skill that cannot be read whole. */
-  readonly #revisions = new Map<string, string | undefined | typeof UNREAD>()
-  /** Sum of all revisions. */
+  readonly #skills: FollowedSkills
+  readonly #stops = new Set<() => void>()
+  /** Sum of the parts of all skills, as of a version of the ledger. */
   #sum = 0n
-  readonly #changed = new Set<string>()
-  readonly #unread: string[] = []
-  readonly #changing = new Set<string>()
-  #unsubscribe: (() => void) | undefined
-  #isStarted = false
-  #isWorking = false
-  #isComplete = false
-  #isClosed = false
+  #version = -1
 
-  constructor ({ skills, log = SILENT }: ChangeFeedOptions) {
+  constructor (skills: FollowedSkills) {
     this.#skills = skills
-    this.#log = log
   }
 
-  /** Id of the latest event; undefined while nothing is followed. */
-  get position (): string | undefined {
-    return this.#unsubscribe && this.#latestId
+  get #ledger (): Ledger {
+    return this.#skills.parts.ledger
+  }
+
+  /** Id of the latest event. */
+  get position (): string {
+    return this.#idAt(this.#ledger.count, this.#sumNow())
   }
 
   /**
    * The revision of the catalog: equal content has an equal one everywhere. Undefined until all skills have been read
-   * once, and while a skill that has changed is compared.
+   * once, and while a skill that has changed is read.
    */
   get revision (): string | undefined {
-    this.#begin()
-    return this.#isComplete && !this.#isWorking && this.#changing.size === 0 ? textOf(this.#sum) : undefined
+    const isKnown = this.#isComplete && !this.#ledger.isReading((root, name) => this.#skills.isGranted(root, name))
+    return isKnown ? textOf(this.#sumNow()) : undefined
+  }
+
+  /** Calls the listener with all later changes. Returns a function that ends this. */
+  onChange (listener: (change: SkillChange) => void): () => void {
+    return this.#follow((change, isNews) => { if (isNews) listener(change) })
   }
 
   /**
-   * Calls the listener with all later events, until the returned function is called.
+   * Calls the listener with all later events, until the returned function is called. Their revisions stay readable.
    * @param lastId id of the last known event: the listener gets those after it, or one `reset`. They come later while
    * `lastId` may be a revision of the catalog and the present one is not known.
    */
   subscribe (listener: FeedListener, lastId?: string): () => void {
-    this.#begin()
+    const ledger = this.#ledger
     let isWaiting = lastId !== undefined
     const resume = (): void => {
       const missed = lastId === undefined ? [] : this.#after(lastId)
       if (missed === undefined && !this.#isComplete) return
       isWaiting = false
-      for (const event of missed ?? [{ type: 'reset', id: this.#latestId } as const]) listener(event)
+      for (const event of missed ?? [{ type: 'reset', id: this.position } as const]) listener(event)
     }
-    const onEvent = (event: FeedEvent): void => { if (isWaiting) resume(); else listener(event) }
-    this.#events.on('event', onEvent)
+    let wasComplete = this.#isComplete
+    const stop = this.#follow((change, isNews) => {
+      if (isNews && !isWaiting) listener({ id: this.position, ...change })
+    }, () => {
+      if (isWaiting) resume()
+      else if (this.#isComplete && !wasComplete) listener({ type: 'position', id: this.position })
+      wasComplete = this.#isComplete
+    })
+    ledger.readers++
     resume()
-    return () => { this.#events.off('event', onEvent) }
+    return () => { if (stop()) ledger.readers-- }
   }
 
+  /** Ends what listens to this feed. */
   close (): void {
-    this.#isClosed = true
-    this.#events.removeAllListeners()
-    this.#unsubscribe?.()
-    this.#unsubscribe = undefined
+    for (const stop of this.#stops) stop()
   }
 
-  #begin (): void {
-    if (this.#unsubscribe !== undefined || this.#isClosed) return
-    this.#unsubscribe = this.#skills.subscribe((names) => {
-      for (const name of names) this.#changed.add(name)
-      void this.#work()
-    })
-    // Skills that come while everything is read for the first time have been there before.
-    const start = (): Promise<void> => {
-      for (const name of this.#skills.indexedNames()) this.#revisions.set(name, UNREAD)
-      this.#unread.push(...this.#revisions.keys())
-      this.#isStarted = true
-      return this.#work()
+  /** Returns a function that ends this, and returns whether it did. */
+  #follow (onSeen: (change: SkillChange, isNews: boolean) => void, onFilled = (): void => {}): () => boolean {
+    const ledger = this.#ledger
+    const onChange = (change: LedgerChange): void => {
+      const seen = this.#seen(change)
+      if (seen === undefined) return this.#add(change.version, 0n)
+      this.#add(change.version, seen.difference)
+      onSeen(seen.change, change.isNews)
     }
-    this.#skills.indexed().then(start).catch((err: unknown) => {
-      if (!this.#isClosed) this.#log.warn({ err }, 'the skills could not be followed')
-    })
-  }
-
-  /** What has changed comes first, then what was never read. */
-  async #work (): Promise<void> {
-    if (this.#isWorking || !this.#isStarted) return
-    this.#isWorking = true
-    for (let name = this.#next(); name !== undefined && !this.#isClosed; name = this.#next()) {
-      const isNews = this.#changed.delete(name)
-      if (isNews || this.#revisions.get(name) === UNREAD) await this.#compare(name, isNews)
+    ledger.on('change', onChange).on('filled', onFilled)
+    ledger.start()
+    const stop = (): boolean => {
+      ledger.off('change', onChange).off('filled', onFilled)
+      return this.#stops.delete(stop)
     }
-    this.#isWorking = false
-    if (this.#isClosed || this.#isComplete) return
-    this.#isComplete = true
-    this.#emit({ type: 'position' })
+    this.#stops.add(stop)
+    return stop
   }
 
-  #next (): string | undefined {
-    return this.#changed.values().next().value ?? this.#unread.pop()
+  /** Whether all skills have been read once. */
+  get #isComplete (): boolean {
+    return this.#completeSince !== undefined
   }
 
-  async #compare (name: string, isNews: boolean): Promise<void> {
-    const now = await this.#revisionOf(name)
-    if (this.#isClosed) return
-    if (now === 'changing') return this.#tryAgain(name)
-    const wasThere = this.#revisions.has(name)
-    const before = this.#revisions.get(name)
-    if (now === 'gone' ? !wasThere : wasThere && before === now.revision) return
-    if (wasThere && before !== UNREAD) this.#sum -= hashOf(name, before)
-    if (now === 'gone') {
-      this.#revisions.delete(name)
-      return this.#emit({ type: 'removed', name })
-    }
-    this.#sum += hashOf(name, now.revision)
-    this.#revisions.set(name, now.revision)
-    // That it was read may be how its change was noticed.
-    if (isNews || this.#changed.has(name)) this.#emit({ type: wasThere ? 'changed' : 'added', name, ...now })
+  get #completeSince (): number | undefined {
+    return this.#ledger.completeSince((root) => this.#skills.grantOf(root) !== undefined)
   }
 
-  /** The revision of a skill; undefined for one that cannot be read whole. */
-  async #revisionOf (name: string): Promise<{ readonly revision?: string } | 'gone' | 'changing'> {
-    try {
-      // The revisions of events that are heard are handed out, and kept.
-      const keep = this.#events.listenerCount('event') > 0 ? 'always' : 'never'
-      const { revision } = await this.#skills.read(name, (state) => state.manifest(), keep)
-      return { revision }
-    } catch (error) {
-      if (!(error instanceof SkillError)) {
-        this.#log.warn({ err: error, skill: name }, 'a skill could not be compared with what it was')
-        return {}
+  #idAt (count: number, sum: bigint): string {
+    const since = this.#completeSince
+    return since !== undefined && count >= since ? textOf(sum) : this.#ledger.idOf(count)
+  }
+
+  /** The events after the one with this id; undefined when the id is not, or no longer, known. */
+  #after (lastId: string): readonly FeedEvent[] | undefined {
+    const { journal, count } = this.#ledger
+    const events: FeedEvent[] = []
+    let sum = this.#sumNow()
+    const isAt = (number: number): boolean => lastId === this.#idAt(number, sum) || lastId === this.#ledger.idOf(number)
+    if (isAt(count)) return []
+    for (const change of journal.toReversed()) {
+      const seen = this.#seen(change)
+      if (seen !== undefined) {
+        events.push({ id: this.#idAt(change.count, sum), ...seen.change })
+        sum -= seen.difference
       }
-      const isGone = error.kind === 'missing' || error.code === 'invalid_skill_name'
-      if (isGone || error.code.startsWith('skills_folder_') || error.code === 'source_not_available') return 'gone'
-      return error.code === 'skill_changing' ? 'changing' : {}
+      if (events.length > MAX_RECENT_EVENTS) return undefined
+      if (isAt(change.count - 1)) return events.toReversed()
     }
+    return undefined
   }
 
-  #tryAgain (name: string): void {
-    this.#changing.add(name)
-    setTimeout(() => {
-      this.#changing.delete(name)
-      this.#changed.add(name)
-      void this.#work()
-    }, RETRY_MS).unref()
+  /** The change that the view sees, if it sees one, and what it adds to the sum. */
+  #seen ({ name, before, now }: LedgerChange): { change: SkillChange, difference: bigint } | undefined {
+    const had = this.#contentIn(name, before)
+    const has = this.#contentIn(name, now)
+    if (hasSameContent(had, has)) return undefined
+    const difference = (has?.part ?? 0n) - (had?.part ?? 0n)
+    if (has === undefined) return { change: { type: 'removed', name }, difference }
+    const { revision } = has
+    const type = had === undefined || had === NEW ? 'added' : 'changed'
+    return { change: { type, name, ...revision !== undefined && { revision } }, difference }
   }
 
-  #emit (event: SkillChange | { readonly type: 'position' }): void {
-    this.#count++
-    const identified = { id: this.#isComplete ? textOf(this.#sum) : `${this.#base}-${this.#count}`, ...event }
-    this.#recent.push(identified)
-    const dropped = this.#recent.length > MAX_RECENT_EVENTS ? this.#recent.shift() : undefined
-    this.#base = dropped?.id ?? this.#base
-    this.#events.emit('event', identified)
+  #contentIn (name: string, claims: readonly Claim[]): Content | undefined {
+    return claims.find(({ root }) => this.#skills.isGranted(root, name))?.content
   }
 
-  get #latestId (): string {
-    return this.#recent.at(-1)?.id ?? this.#base
+  #sumNow (): bigint {
+    const { version, claims } = this.#ledger
+    if (this.#version !== version) {
+      this.#sum = 0n
+      for (const [name, of] of claims) this.#sum += this.#contentIn(name, of)?.part ?? 0n
+      this.#version = version
+    }
+    return this.#sum
   }
 
-  /** The events after the latest one with this id; undefined when the id is not, or no longer, known. */
-  #after (id: string): readonly FeedEvent[] | undefined {
-    const index = this.#recent.findLastIndex((event) => event.id === id)
-    return index === -1 && id !== this.#base ? undefined : this.#recent.slice(index + 1)
+  /** The same, without counting all skills again. */
+  #add (version: number, difference: bigint): void {
+    if (this.#version !== version - 1) return
+    this.#sum += difference
+    this.#version = version
   }
 }
 
-export function createChangeFeed (options: ChangeFeedOptions): ChangeFeed {
-  return new ChangeFeed(options)
-}
-
-/** The part of one skill in the revision of the catalog: in a sum, one change among many costs two hashes. */
-function hashOf (name: string, revision = ''): bigint {
-  return BigInt(`0x${hash('sha256', `${name}\0${revision}`)}`)
+export function createChangeFeed ({ skills }: ChangeFeedOptions): ChangeFeed {
+  return new ChangeFeed(skills)
 }
 
 /** A sum modulo 2^256 as 64 hex digits. */

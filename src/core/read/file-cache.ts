@@ -8,6 +8,7 @@ import { FileContent } from './file-content.ts'
 import { stateId } from './file-stamp.ts'
 import type { OpenFile } from './open-file.ts'
 import { type FilePlace, openInside } from './open-inside.ts'
+import { changed } from './refused.ts'
 
 /** A file as it can be sent: in memory, or open and to be streamed and closed by the caller. */
 export type ServableFile = { readonly kind: 'content', readonly content: FileContent } | StreamedFile
@@ -103,12 +104,13 @@ export class FileCache {
     return state !== undefined && this.#checksums.has(state)
   }
 
-  /** Checksums of a file, read unless known. `state` is undefined for a link, whose target must be checked. */
+  /** Checksums of a file in this state, read unless known. `state` is undefined for a link: any state will do. */
   async checksumsAt (place: FilePlace, state: string | undefined): Promise<FileChecksums> {
     const known = state === undefined ? undefined : this.#checksums.get(state)
     if (known !== undefined) return known
     const file = await openInside(place, MAX_SKILL_BYTES)
     try {
+      if (state !== undefined && stateId(file.stamp) !== state) throw changed('a file changed since it was listed')
       return await this.checksumsOf(file)
     } finally {
       await file.close()

@@ -50,9 +50,12 @@ export class Snapshots {
     this.#files = files
   }
 
-  /** Throws RefusedErrors: for what went away, changed meanwhile or is too much, and for a disk that fails. */
-  async of (skill: IndexedSkill): Promise<Snapshot> {
-    return await this.#share(idOf(skill), () => this.#read(skill))
+  /**
+   * Throws RefusedErrors: for what went away, changed meanwhile or is too much, and for a disk that fails.
+   * @param known a walk of the skill that was made after the skill was read; default: another one is made
+   */
+  async of (skill: IndexedSkill, known?: Walk): Promise<Snapshot> {
+    return await (known === undefined ? this.#share(idOf(skill), () => this.#read(skill)) : this.#read(skill, known))
   }
 
   /** The same for lists, which wait for no single skill: undefined for one that is still read in the background. */
@@ -78,9 +81,9 @@ export class Snapshots {
     this.#files.close()
   }
 
-  async #read (skill: IndexedSkill): Promise<Snapshot> {
+  async #read (skill: IndexedSkill, known?: Walk): Promise<Snapshot> {
     const { root: { disk }, folder: { name, realPath }, filter, ignoreFile } = skill
-    const walk = await walkSkill(disk, realPath, filter)
+    const walk = known ?? await walkSkill(disk, realPath, filter)
     if (walk.excess !== undefined) throw new RefusedError(walk.excess)
     if (ignoreFile === undefined && walk.files.some(({ path }) => path === IGNORE_FILE)) {
       throw changed('an ignore file came after the skill was read')
@@ -105,8 +108,10 @@ export class Snapshots {
       })
       checksums.set(path, sums)
     }
-    const again = await walkSkill(disk, realPath, filter)
-    if (again.fingerprint !== walk.fingerprint) throw changed('the skill changed while its files were read')
+    // What a settled walk has found was so when it began, and files are read in the state that it has found.
+    const isOneState = (known?.isSettled === true && !walk.files.some(({ isLink }) => isLink)) ||
+      (await walkSkill(disk, realPath, filter)).fingerprint === walk.fingerprint
+    if (!isOneState) throw changed('the skill changed while its files were read')
     files.sort((a, b) => compareCodePoints(a.path, b.path))
     const snapshot = {
       manifest: { skill_name: name, revision: revisionOf(files), files },

@@ -4,6 +4,7 @@ import type { ServableFile } from '../read/file-cache.ts'
 import type { FileContent } from '../read/file-content.ts'
 import type { FilePlace } from '../read/open-inside.ts'
 import { changed, isNoMainFile, RefusedError } from '../read/refused.ts'
+import type { Walk } from '../read/walk.ts'
 import { parseRelativePath } from '../read/relative-path.ts'
 import type { IndexedSkill } from '../read-skill.ts'
 import { fileError, mainFileError } from '../shared/errors.ts'
@@ -101,16 +102,21 @@ export class PresentState extends SkillState {
   readonly #found: IndexedSkill
   readonly #catalog: Catalog
   readonly #keep: Keep
+  readonly #walk: Walk | undefined
   /** What is known of the files of this state, by path. */
   readonly #digests = new Map<string, string>()
   #snapshot: Snapshot | undefined
 
-  /** @param shown what the caller sees of the skill */
-  constructor (shown: SkillState['skill'], found: IndexedSkill, catalog: Catalog, keep: Keep) {
+  /**
+   * @param shown what the caller sees of the skill
+   * @param walk of the skill, if there is one already
+   */
+  constructor (shown: SkillState['skill'], found: IndexedSkill, catalog: Catalog, keep: Keep, walk?: Walk) {
     super(shown)
     this.#found = found
     this.#catalog = catalog
     this.#keep = keep
+    this.#walk = walk
     const { mainFile, digest } = found
     if (mainFile !== undefined && digest !== undefined) this.#confirm(mainFile.name, digest)
   }
@@ -140,7 +146,7 @@ export class PresentState extends SkillState {
   }
 
   protected async takeSnapshot (): Promise<Snapshot> {
-    this.#snapshot ??= await this.#confirmed(await this.#catalog.snapshots.of(this.#read()), this.#keep)
+    this.#snapshot ??= await this.#confirmed(await this.#catalog.snapshots.of(this.#read(), this.#walk), this.#keep)
     return this.#snapshot
   }
 

@@ -35,6 +35,14 @@ export interface RootStatus {
   readonly skipped: number
 }
 
+/** What the last listing of a root has found, and the last good one. Both undefined before the first. */
+export type RootState = Pick<Root, 'listing' | 'failure'>
+
+/** Code of what kept a root from being listed, without paths; undefined when nothing did. */
+export function failureCodeOf ({ failure }: RootState): string | undefined {
+  return failure?.state === 'failed' ? errorCode(failure.cause) : undefined
+}
+
 /** What is wrong with a root, as the end of a sentence about its folder. */
 export const ROOT_PROBLEMS = {
   indexing: 'is being read for the first time',
@@ -51,7 +59,7 @@ interface RootParts {
   /** Default: the one that fits the file system of the root. */
   readonly disk?: Disk | undefined
   /** Called after each listing. */
-  readonly onListed: (root: Root, before: RootListing | undefined) => void
+  readonly onListed: (root: Root, before: RootState) => void
 }
 
 let count = 0
@@ -110,7 +118,7 @@ export class Root implements RootFolder {
 
   /** Code of what keeps the root from being listed, without paths; undefined when nothing does. */
   get failureCode (): string | undefined {
-    return this.failure?.state === 'failed' ? errorCode(this.failure.cause) : undefined
+    return failureCodeOf(this)
   }
 
   get status (): RootStatus {
@@ -163,8 +171,8 @@ export class Root implements RootFolder {
   }
 
   async #list (): Promise<void> {
-    const before = this.listing
-    const found = await listRoot(this.disk, this, before)
+    const before = { listing: this.listing, failure: this.failure }
+    const found = await listRoot(this.disk, this, before.listing)
     if ('state' in found) {
       this.failure = found
       // A disk that fails does not say that the skills are gone.

@@ -1,5 +1,5 @@
 import MiniSearch from 'minisearch'
-import type { Catalog, SkillRef } from '../catalog.ts'
+import type { Catalog, IndexChange, SkillRef } from '../catalog.ts'
 import { yieldIfNeeded } from '../shared/async.ts'
 import { compareCodePoints } from '../shared/text.ts'
 import { canBegin, canBeWrong, formsOf, queryWords, STOP_WORDS, tokenize } from './words.ts'
@@ -13,7 +13,10 @@ interface SearchedSkill extends SkillRef {
   readonly headings: string
 }
 
-/** Ranked search over name, description and headings. The first search makes the index, which follows the catalog. */
+/** A skill as the catalog has it now. */
+type SkillNow = Pick<IndexChange, 'root' | 'name' | 'now'>
+
+/** Ranked search over name, description and headings. The index is made, and follows the catalog, when searched. */
 export class CatalogSearch {
   readonly #catalog: Catalog
   readonly #index = new MiniSearch<SearchedSkill>({
@@ -34,7 +37,8 @@ export class CatalogSearch {
 
   /** What is in the index, by id: `remove` wants a document as it was added. */
   readonly #indexed = new Map<string, SearchedSkill>()
-  #built: Promise<void> | undefined
+  /** Changes since the last search; undefined before the first. */
+  #changes: Map<string, SkillNow> | undefined
 
   constructor (catalog: Catalog) {
     this.#catalog = catalog
@@ -42,18 +46,17 @@ export class CatalogSearch {
 
   /**
    * Names of skills with at least one word of the query, the best first. The last word may be the beginning of a longer
-   * one. Finds exactly what `sees` admits; only the order may depend on other skills.
+   * one. Finds exactly what `isVisible` admits; only the order may depend on other skills.
    */
-  async search (query: string, sees: (skill: SkillRef) => boolean): Promise<readonly string[]> {
-    this.#built ??= this.#build()
-    await this.#built
+  async search (query: string, isVisible: (skill: SkillRef) => boolean): Promise<readonly string[]> {
+    await this.#update()
     const words = queryWords(query)
     const last = words.at(-1) ?? ''
     const results = this.#index.search(words.join(' '), {
       prefix: (term) => term === last && canBegin(term),
       filter: ({ id }) => {
         const skill = this.#indexed.get(id)
-        return skill !== undefined && sees(skill)
+        return skill !== undefined && isVisible(skill)
       }
     })
     // To a thousandth: equal skills have equal scores, whatever was in the index before.
@@ -63,19 +66,30 @@ export class CatalogSearch {
       .map(({ name }) => name)
   }
 
-  async #build (): Promise<void> {
-    this.#catalog.on('changed', (changed) => { for (const skill of changed) this.#update(skill) })
-    for (const root of this.#catalog.roots) {
-      for (const name of this.#catalog.skillsIn(root).keys()) {
-        this.#update({ root, name })
-        await yieldIfNeeded()
-      }
+  async #update (): Promise<void> {
+    this.#changes ??= this.#follow()
+    for (const [id, change] of this.#changes) {
+      this.#changes.delete(id)
+      this.#replace(id, change)
+      await yieldIfNeeded()
     }
   }
 
-  #update ({ root, name }: SkillRef): void {
-    const id = `${root.id}/${name}`
-    const skill = this.#catalog.skillsIn(root).get(name)
+  #follow (): Map<string, SkillNow> {
+    const changes = new Map<string, SkillNow>()
+    const note = ({ root, name, now }: SkillNow): void => {
+      const id = `${root.id}/${name}`
+      if (now === undefined && !this.#indexed.has(id)) changes.delete(id)
+      else changes.set(id, { root, name, now })
+    }
+    this.#catalog.on('changed', (changed) => { for (const change of changed) note(change) })
+    for (const root of this.#catalog.roots) {
+      for (const [name, now] of this.#catalog.skillsIn(root)) note({ root, name, now })
+    }
+    return changes
+  }
+
+  #replace (id: string, { root, name, now: skill }: SkillNow): void {
     const known = this.#indexed.get(id)
     // `discard` would count it in the next search still, for some of the others.
     if (known !== undefined) this.#index.remove(known)

@@ -1,5 +1,5 @@
 /** The list before, if the new one has the same items. */
-export function sameOr<T> (before: readonly T[] | undefined, now: readonly T[]): readonly T[] {
+export function keepIfEqual<T> (before: readonly T[] | undefined, now: readonly T[]): readonly T[] {
   return before?.length === now.length && now.every((item, index) => item === before[index]) ? before : now
 }
 

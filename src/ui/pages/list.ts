@@ -64,7 +64,7 @@ export const page: PageMaker = async ({ request, skills, validate, query: parame
     const entry = JSON.parse(text) as CatalogEntry & EntryVerdicts
     return { ...entry, root: skills.rootOf(entry.name) }
   })
-  const roots = [...new Set(skills.status.roots.map((each) => each.name))]
+  const roots = [...new Set(skills.roots.map((each) => each.name))]
   const counts = await countSkills(reader, question)
   return listPage(
     { ...question, ...found, entries, roots, counts, isFiltered: filter !== undefined, base }, addresses

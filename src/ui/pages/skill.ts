@@ -33,7 +33,7 @@ export const page: PageMaker = async ({ skills, validate, sources, name, address
   const rendering = main === undefined ? undefined : render({ path, text: body, manifest, level: 2 })
   const root = skills.rootOf(name)
   // A commit says something about all skills of a source.
-  const isWhole = root !== undefined && skills.status.partial?.includes(root) !== true
+  const isWhole = root !== undefined && skills.grantOf(root) === 'all'
   const github = isWhole ? sources?.githubOf(root) : undefined
   return skillPage({ ...skill, body, rendering, base, root, github }, addresses)
 }

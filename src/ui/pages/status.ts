@@ -1,7 +1,6 @@
 import { counted, grouped } from '../../core/shared/text.ts'
-import type { SkillStatus } from '../../core/view.ts'
 import { HttpProblem } from '../../http/problem.ts'
-import { readinessOf, type Readiness } from '../../http/readiness.ts'
+import { readinessOf, type Readiness, type SkillStatus, statusOf } from '../../http/readiness.ts'
 import type { Quarantined, SourceStatus } from '../../schemas/health.ts'
 import type { Addresses } from '../addresses.ts'
 import { type Content, html, type Html, visible } from '../markup/html.ts'
@@ -41,7 +40,8 @@ export const page: PageMaker = async ({ request, skills, readiness, addresses })
   if (request.principal?.kind === 'anonymous') {
     throw new HttpProblem('unauthenticated', undefined, { 'www-authenticate': 'Bearer realm="skillserve"' })
   }
-  const status = await skills.freshStatus()
+  await skills.sync()
+  const status = statusOf(skills)
   const valid = countValid(skills, skills.indexedNames())
   return statusPage({ status, readiness: readinessOf(status, readiness), valid }, addresses)
 }

@@ -5,9 +5,9 @@ import { until } from '../../helper/skills.ts'
 
 const skills = createSkillManager({ projectRoots: process.argv.slice(2), tickMs: 100 })
 await skills.initialize()
-await until(() => skills.status.watcher.status === 'degraded')
-console.log(JSON.stringify(skills.status.watcher))
+await until(() => skills.refresher.state.status === 'degraded')
+console.log(JSON.stringify(skills.refresher.state))
 writeFileSync('/proc/sys/user/max_inotify_watches', '10000')
-await until(() => skills.status.watcher.status === 'watching')
-console.log(JSON.stringify(skills.status.watcher))
+await until(() => skills.refresher.state.status === 'watching')
+console.log(JSON.stringify(skills.refresher.state))
 await skills.close()

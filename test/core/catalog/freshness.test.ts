@@ -7,6 +7,7 @@ import { createNetworkDisk, type Disk } from '../../../src/core/read/disk.ts'
 import { sha256 } from '../../../src/core/shared/digest.ts'
 import type { SkillManager } from '../../../src/core/skill-manager.ts'
 import { createFaultyDisk, failing, findByDisplayName, osError, outcome, passTick, skill, skills, skillText, startManager, until } from '../../helper/skills.ts'
+import { freshStatusOf } from '../../helper/watching.ts'
 
 const HOUR_MS = 3_600_000
 
@@ -224,7 +225,7 @@ t.test('K53: a scan that fails keeps what was there, says so once, and heals', a
   fs.mkdirSync(join(root, 'c'))
   for (let question = 0; question < 10; question++) t.strictSame(await manager.list(), ['a', 'b'])
   t.equal((await manager.read('a', (skill) => skill.mainFile('SKILL.md'))).utf8, skillText('a'))
-  t.match(await manager.freshStatus(), { ready: true, failures: ['EIO'], roots: [{ state: 'failed', skills: 2 }] })
+  t.match(await freshStatusOf(manager), { ready: true, failures: ['EIO'], roots: [{ state: 'failed', skills: 2 }] })
   t.equal(warnings.length, 1, 'told once')
   t.match(warnings, [[{ root, err: { code: 'EIO' } }, /could not be listed/]])
   disk.intercept = failing('readdir', '/root', 'EMFILE')
@@ -232,7 +233,7 @@ t.test('K53: a scan that fails keeps what was there, says so once, and heals', a
   t.equal(warnings.length, 2, 'another failure is news')
   disk.intercept = () => {}
   t.strictSame(await manager.list(), ['a', 'b', 'c'])
-  t.match(await manager.freshStatus(), { failures: [], roots: [{ state: 'ok' }] })
+  t.match(await freshStatusOf(manager), { failures: [], roots: [{ state: 'ok' }] })
 })
 
 t.test('K53: a disk that fails under the skills takes none of them out of the catalog', async (t) => {

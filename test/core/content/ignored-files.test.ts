@@ -6,6 +6,7 @@ import type { SkillManager } from '../../../src/core/skill-manager.ts'
 import type { Interceptor } from '../../helper/disk.ts'
 import { countOpenBelow, createFaultyDisk, failing, osError, passTick, skill, skillText, startManager, textOf, until } from '../../helper/skills.ts'
 import { followed, startWatching } from '../../helper/watching.ts'
+import { statusOf } from '../../../src/http/readiness.ts'
 
 async function pathsOf (manager: SkillManager, name = 'demo'): Promise<readonly string[]> {
   return (await manager.read(name, (skill) => skill.manifest())).files.map(({ path }) => path)
@@ -89,7 +90,7 @@ t.test('K8: the ignore file of a root counts for all skills in it; no skill can 
   const base = t.testdir({ '.skillignore': '*.log\n/demo/secret\ndrafts/\n', demo: skill('demo', { 'b.log': 'b', secret: { a: 'a' }, '.skillignore': '!*.log\n' }), other: skill('other', { secret: { a: 'a' } }), drafts: skill('drafts') })
   const manager = await startManager(t, [base])
   t.strictSame(await manager.list(), ['demo', 'other'])
-  t.match(manager.status.roots, [{ skills: 2, skipped: 1 }])
+  t.match(statusOf(manager).roots, [{ skills: 2, skipped: 1 }])
   t.strictSame(await pathsOf(manager), ['.skillignore', 'SKILL.md'])
   t.strictSame(await pathsOf(manager, 'other'), ['SKILL.md', 'secret/a'])
   t.match(await textOf(() => manager.read('demo', (skill) => skill.file('secret/a'))), 'file_not_found')
@@ -110,7 +111,7 @@ t.test('K52: a new ignore file in a root is followed; an edit of a skill\'s own 
   const root = t.testdir({ demo: skill('demo'), drafts: skill('drafts') })
   const manager = await startWatching(t, root)
   let changed = 0
-  manager.subscribe((names) => { changed += names.includes('demo') ? 1 : 0 })
+  manager.catalog.on('changed', (changes) => { changed += changes.some(({ name }) => name === 'demo') ? 1 : 0 })
   fs.writeFileSync(join(root, '.skillignore'), 'drafts\n')
   await until(() => !manager.indexedNames().includes('drafts') && changed > 0)
   const before = changed

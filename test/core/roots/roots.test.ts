@@ -6,6 +6,8 @@ import { createNetworkDisk } from '../../../src/core/read/disk.ts'
 import type { Interceptor } from '../../helper/disk.ts'
 import { createFaultyDisk, failing, skill, skillText, startManager, textOf } from '../../helper/skills.ts'
 import { followed, startWatching } from '../../helper/watching.ts'
+import { statusOf } from '../../../src/http/readiness.ts'
+import { freshStatusOf } from '../../helper/watching.ts'
 
 const HOUR_MS = 3_600_000
 const CANARY = 'CANARY'
@@ -56,7 +58,7 @@ t.test('K14: the states of a root', async (t) => {
   const base = t.testdir({ file: '', root: {}, dangling: t.fixture('symlink', 'nothing'), loop: t.fixture('symlink', 'loop'), 'to-file': t.fixture('symlink', 'file') })
   const stateOf = async (name: string, intercept: Interceptor = () => {}) => {
     const manager = await startManager(t, [join(base, name)], { disk: createFaultyDisk({ intercept }) })
-    return (await manager.freshStatus()).roots[0]?.state
+    return (await freshStatusOf(manager)).roots[0]?.state
   }
   t.equal(await stateOf('root'), 'ok')
   for (const name of ['nothing', 'nothing/below', 'file', 'file/below', 'dangling', 'loop', 'to-file', 'x'.repeat(300)]) t.equal(await stateOf(name), 'missing', name.slice(0, 20))
@@ -89,11 +91,11 @@ t.test('K4: links are followed into the folders that are allowed, and nowhere el
   fs.symlinkSync('../secret', join(root, 'secret'))
   const without = await startManager(t, [root])
   t.strictSame(await without.list(), ['own'])
-  t.match(without.status.roots, [{ skills: 1, skipped: 3 }])
+  t.match(statusOf(without).roots, [{ skills: 1, skipped: 3 }])
 
   const manager = await startManager(t, [root], { linkTargets: [store] })
   t.strictSame(await manager.list(), ['one', 'own', 'two'])
-  t.match(manager.status.roots, [{ skills: 3, skipped: 1 }])
+  t.match(statusOf(manager).roots, [{ skills: 3, skipped: 1 }])
   t.equal(await textOf(() => manager.read('one', (skill) => skill.mainFile('SKILL.md'))), skillText('one'))
   t.equal(await textOf(() => manager.read('one', (skill) => skill.file('a.md'))), 'one')
   t.strictSame((await manager.read('one', (skill) => skill.manifest())).files.map(({ path }) => path), ['SKILL.md', 'a.md'])
@@ -117,13 +119,13 @@ t.test('K4: what is skipped is told once, with its target and the setting that w
   t.equal(skips().length, 6, 'once')
   t.match(byName['one'], { target: join(store, 'one'), setting: `--allow-links ${join(store, 'one')}` })
   t.match(byName['dangling'], { message: /no folder/, target: 'nothing', setting: undefined })
-  t.match((await manager.freshStatus()).roots, [{ skills: 1, skipped: 6 }])
+  t.match((await freshStatusOf(manager)).roots, [{ skills: 1, skipped: 6 }])
 
   relink(join(root, 'one'), '../secret')
   await manager.list()
   t.match(skips().at(-1), { name: 'one', target: /secret$/ }, 'another target is news')
   fs.rmSync(join(root, 'dangling'))
-  t.match((await manager.freshStatus()).roots, [{ skipped: 5 }])
+  t.match((await freshStatusOf(manager)).roots, [{ skipped: 5 }])
   t.equal(skips().length, 7)
 })
 

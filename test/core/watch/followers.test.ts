@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import type { Listing } from '../../../src/core/roots/list-root.ts'
 import { createSkillManager } from '../../../src/core/skill-manager.ts'
+import { statusOf } from '../../../src/http/readiness.ts'
 import { createFaultyDisk, skill, skills, until } from '../../helper/skills.ts'
 import { followed, inIndex, numbered, startWatching, writeSkill } from '../../helper/watching.ts'
 
@@ -23,15 +24,15 @@ t.test('K52 K54: a root on a disk that does not answer delays nothing of another
   const running = setInterval(() => {}, 1_000)
   t.teardown(() => { clearInterval(running) })
   await manager.start()
-  await until(() => manager.status.ready)
-  t.match(manager.status, { indexed: false, roots: [{ state: 'indexing' }, { state: 'ok' }] })
+  await until(() => statusOf(manager).ready)
+  t.match(statusOf(manager), { indexed: false, roots: [{ state: 'indexing' }, { state: 'ok' }] })
   await until(() => manager.catalog.roots.some((root) => manager.refresher.isWatching(root)))
   writeSkill(join(base, 'fast/f'), 'f', 'edited')
   await until(() => inIndex(manager).includes('f: edited'))
   t.match(await manager.available(), [{ name: 'f' }], 'a list waits some seconds for the slow root')
   release()
   await manager.indexed()
-  t.match(manager.status, { indexed: true, roots: [{ state: 'ok' }, { state: 'ok' }] })
+  t.match(statusOf(manager), { indexed: true, roots: [{ state: 'ok' }, { state: 'ok' }] })
   await until(() => inIndex(manager).length === 2)
 })
 
@@ -60,7 +61,7 @@ t.test('K54: logs that are written next to a root are no flood', async (t) => {
   for (let round = 0; round < 5; round++) {
     writeSkill(join(root, 'a'), 'a', `edit ${round}`)
     await followed(manager, root)
-    t.match(manager.status.watcher, { status: 'watching', errors: 0 })
+    t.match(statusOf(manager).watcher, { status: 'watching', errors: 0 })
   }
 })
 

@@ -164,7 +164,7 @@ t.test('K52: changes are reported, each once it is in place', async (t) => {
   const root = t.testdir({ a: skill('a'), b: skill('b') })
   const manager = await startWatching(t, root)
   const reported: unknown[] = []
-  manager.subscribe((names) => { reported.push([names, inIndex(manager)]) })
+  manager.catalog.on('changed', (changes) => { reported.push([changes.map(({ name }) => name), inIndex(manager)]) })
   writeSkill(join(root, 'a'), 'a', 'edited')
   await followed(manager, root)
   fs.rmSync(join(root, 'b'), { recursive: true })
@@ -180,7 +180,7 @@ t.test('K53: a checkout over hundreds of skills by another process', async (t) =
   const root = t.testdir(Object.fromEntries(names.map((name) => [name, { ...skill(name), 'a.md': '', 'b.md': '', 'c.md': '' }])))
   const manager = await startWatching(t, root)
   let smallest = Infinity
-  manager.subscribe(() => { smallest = Math.min(smallest, manager.availableIndexed().length) })
+  manager.catalog.on('changed', () => { smallest = Math.min(smallest, manager.availableIndexed().length) })
 
   // As git does: each file is removed and made anew.
   await promisify(execFile)(process.execPath, ['-e', `
