@@ -1,4 +1,4 @@
-import type { FastifyBaseLogger, FastifyPluginAsync, FastifyPluginCallback, FastifyRequest } from 'fastify'
+import type { FastifyBaseLogger, FastifyPluginAsync, FastifyRequest } from 'fastify'
 import type { Access } from './access/access.ts'
 import type { Config } from './config/settings.ts'
 import type { View } from './core/view.ts'
@@ -35,7 +35,7 @@ export interface AppOptions extends Pick<Config, 'host'>, Partial<Pick<Config, A
   /** Begun by what stops the process. */
   readonly shutdown?: Shutdown
   /** Makes spans of requests: registered before all others. */
-  readonly tracing?: FastifyPluginCallback | undefined
+  readonly tracing?: FastifyPluginAsync | undefined
   /** Registered before the routes: plugins of the caller, whose hooks run for every route and see each being added. */
   readonly plugins?: readonly FastifyPluginAsync[]
   /** Default: it works, or there is none. */

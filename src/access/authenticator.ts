@@ -19,6 +19,9 @@ const MAX_REMEMBERED = 10_000
 const REMEMBERED_MS = 60_000
 
 const BEARER = /^bearer +([\w.~+/-]+=*) *$/i
+
+/** A token there would be in logs and histories (RFC 6750 §2.3). */
+const TOKEN_IN_QUERY = /[?&]access_token=/i
 const MAX_NAME_CHARACTERS = 256
 const MAX_PROXY_GROUPS = 500
 
@@ -51,7 +54,8 @@ export class Authenticator {
   async authenticate (
     request: IncomingMessage, link: string | undefined, session?: string
   ): Promise<Principal | Refusal> {
-    const { authorization } = request.headers
+    const { url = '', headers: { authorization } } = request
+    if (TOKEN_IN_QUERY.test(url)) return 'invalid_credentials'
     if (session !== undefined) return this.findToken(session)
     if (link !== undefined) {
       const holder = authorization === undefined ? this.policy.links.get(link) : 'invalid_credentials'

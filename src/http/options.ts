@@ -7,6 +7,8 @@ import { securityHeaders } from './headers.ts'
 import { MAX_BODY_BYTES } from './limits.ts'
 import { renderProblem } from './problem.ts'
 import type { Observer } from './observer.ts'
+import { corsHeaders } from '../plugins/cors.ts'
+import { createSubnets, withoutPort } from './request/client-address.ts'
 import { RequestLogController } from './request-log.ts'
 
 interface HttpServerOptions {
@@ -14,6 +16,8 @@ interface HttpServerOptions {
   readonly logger: FastifyBaseLogger
   /** Addresses and networks whose `X-Forwarded-*` headers count. */
   readonly trustedProxies?: readonly string[] | undefined
+  /** Origins of web pages that may read answers. */
+  readonly allowedOrigins?: readonly string[] | undefined
   /** The target of a request without what nobody may log. */
   readonly rewriteUrl?: ((request: IncomingMessage) => string) | undefined
 }
@@ -23,12 +27,13 @@ const REQUEST_ID = /^[\w.-]{1,64}$/
 
 /** Fastify's options for this service. */
 export function httpServerOptions (options: HttpServerOptions): FastifyHttpOptions<Server> {
-  const { logger, trustedProxies = [], rewriteUrl, observer } = options
+  const { logger, trustedProxies = [], allowedOrigins = [], rewriteUrl, observer } = options
+  const isTrusted = createSubnets(trustedProxies)
   return {
     loggerInstance: logger,
     logController: new RequestLogController(observer),
     ...rewriteUrl && { rewriteUrl },
-    ...trustedProxies.length > 0 && { trustProxy: [...trustedProxies] },
+    ...trustedProxies.length > 0 && { trustProxy: (hop: string) => isTrusted(withoutPort(hop)) },
     genReqId: ({ headers: { 'x-request-id': id } }) =>
       typeof id === 'string' && REQUEST_ID.test(id) && maskSecrets(id) === id ? id : randomUUID(),
     // Node's own refusal of a missing Host has no body; `security` makes it a problem.
@@ -48,7 +53,8 @@ export function httpServerOptions (options: HttpServerOptions): FastifyHttpOptio
     return503OnClosing: false,
     // What the router refuses (bad percent-encoding, an endless parameter) reaches no hook.
     frameworkErrors (error, request, reply: FastifyReply) {
-      reply.headers(securityHeaders).header('x-request-id', request.id)
+      reply.headers({ ...securityHeaders, ...corsHeaders(request.headers.origin, allowedOrigins) })
+      reply.header('x-request-id', request.id)
       reply.send(renderProblem(error, request, reply))
     },
     clientErrorHandler: answerClientError

@@ -93,6 +93,11 @@ export function problemOf (error: unknown, request: FastifyRequest, reply: Fasti
   return problem
 }
 
+/** The status of the answer to an error. */
+export function statusOf (error: unknown): number {
+  return problems[toKnownError(error).code].status
+}
+
 /** Makes the answer the problem that `error` is. Returns its body. */
 export function renderProblem (error: unknown, request: FastifyRequest, reply: FastifyReply): Buffer {
   const problem = problemOf(error, request, reply)

@@ -5,7 +5,7 @@ import type { SkillManager } from '../core/skill-manager.ts'
 import { distinctNames } from '../core/shared/text.ts'
 import type { Observer } from '../http/observer.ts'
 import type { SourceStatus } from '../schemas/health.ts'
-import { doorOf, operationName, type Read, readOfCall, readOfOperation, readOfRequest } from './reads.ts'
+import { doorOf, methodName, operationName, type Read, readOfCall, readOfOperation, readOfRequest } from './reads.ts'
 
 interface MetricsOptions {
   readonly skills: SkillManager
@@ -176,8 +176,7 @@ export function createMetrics ({ skills, version, countsReads = false, readings 
     useSkills (_skillsOf, revision) { revisionNow = revision },
 
     onRequest ({ method }) {
-      // Node's parser takes a fixed list of methods.
-      active.inc({ http_request_method: method })
+      active.inc({ http_request_method: methodName(method) })
     },
 
     onStream (request) {
@@ -188,7 +187,7 @@ export function createMetrics ({ skills, version, countsReads = false, readings 
 
     onResponse (request, _reply, { milliseconds, status, bytes = 0 }) {
       const { method, routeOptions: { url: route = 'unmatched' } } = request
-      const labels = { http_request_method: method }
+      const labels = { http_request_method: methodName(method) }
       active.dec(labels)
       streams.get(request)?.dec()
       durations.observe({ ...labels, http_route: route, http_response_status_code: status }, milliseconds / 1_000)

@@ -65,6 +65,15 @@ export function operationName (method: string): string {
   return OPERATIONS.has(method) ? method : '_OTHER'
 }
 
+/** The methods that metrics and spans name: https://opentelemetry.io/docs/specs/semconv/http */
+const METHODS: ReadonlySet<string> =
+  new Set(['CONNECT', 'DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT', 'TRACE'])
+
+/** The name of an HTTP method in metrics and spans. */
+export function methodName (method: string): string {
+  return METHODS.has(method) ? method : '_OTHER'
+}
+
 /** Longest text of a caller in a line, in characters. */
 const MAX_CHARACTERS = 512
 const MAX_QUERY_CHARACTERS = 200

@@ -1,13 +1,15 @@
 import { FastifyOtelInstrumentation } from '@fastify/otel'
 import { type Context, context, propagation, type Span, SpanKind, trace } from '@opentelemetry/api'
-import type { FastifyPluginCallback, FastifyRequest } from 'fastify'
+import type { FastifyPluginAsync, FastifyRequest, onErrorHookHandler } from 'fastify'
+import fp from 'fastify-plugin'
 import { own } from '../core/shared/json.ts'
 import { maskSecrets } from '../secrets.ts'
 import type { ObservedOperation, Observer, OperationEnd } from '../http/observer.ts'
+import { statusOf } from '../http/problem.ts'
 import { clientOf } from '../http/request/client-address.ts'
 import type { CallResult, ObservedCall } from '../tools/calls/observer.ts'
 import type { ToolOutcome } from '../tools/tool.ts'
-import { operationName, type Read, readOfCall, readOfOperation, readOfRequest } from './reads.ts'
+import { methodName, operationName, type Read, readOfCall, readOfOperation, readOfRequest } from './reads.ts'
 
 const MAX_TEXT = 256
 
@@ -20,20 +22,25 @@ const PROBES = /\/(?:livez|readyz|metrics)(?:\?|$)/
  */
 export class Traces implements Observer {
   /** Registered before all others. */
-  readonly plugin: FastifyPluginCallback
+  readonly plugin: FastifyPluginAsync
   readonly #tracer
   /** Where the operation of an MCP request is in its trace. */
   readonly #operations = new WeakMap<object, { readonly span: Span, readonly context: Context }>()
 
   constructor (version: string) {
     this.#tracer = trace.getTracer('skillserve', version)
-    this.plugin = new FastifyOtelInstrumentation({
+    const instrumentation = new FastifyOtelInstrumentation({
       instrumentHooks: false,
       instrumentHandler: false,
       recordExceptions: false,
       ignorePaths: ({ url }) => PROBES.test(url),
       requestHook: describeRequest
-    }).plugin()
+    })
+    this.plugin = fp(async (app) => {
+      await app.register(instrumentation.plugin())
+      // Its hook makes each error that of the span: https://github.com/fastify/otel/issues/91
+      app.addHook('onRoute', (route) => { route.onError = [route.onError ?? []].flat().map(unlessClientError) })
+    }, { name: 'traces' })
   }
 
   onOperation (operation: ObservedOperation): (end: OperationEnd) => void {
@@ -88,11 +95,21 @@ export class Traces implements Observer {
   }
 }
 
+/** Calls a hook for errors of the service only: the status of a server's span is unset for 4xx. */
+function unlessClientError (hook: onErrorHookHandler): onErrorHookHandler {
+  return function (request, reply, error, done) {
+    if (statusOf(error) < 500) done()
+    else hook.call(this, request, reply, error, done)
+  }
+}
+
 /** Replaces what may be a secret in the attributes of @fastify/otel, and adds those of the conventions. */
 function describeRequest (span: Span, request: FastifyRequest): void {
-  const { method, url, headers, routeOptions: { url: route } } = request
+  const { url, headers, routeOptions: { url: route } } = request
+  const method = methodName(request.method)
   span.updateName(route === undefined ? method : `${method} ${route}`)
   span.setAttributes({
+    'http.request.method': method,
     // A pattern stands for the path where the path is a secret.
     'url.path': route?.includes(':secret') === true ? route : cut(url.split('?', 1)[0]),
     'url.scheme': request.protocol,

@@ -8,6 +8,16 @@ const EXPOSED_HEADERS = [
   'ETag', 'Mcp-Session-Id', 'Retry-After', REVISION_HEADER, 'WWW-Authenticate', 'X-Request-Id'
 ]
 
+/** The headers of an answer that reaches no hook, for the page that has sent the request. */
+export function corsHeaders (origin: string | undefined, allowedOrigins: readonly string[]): Record<string, string> {
+  if (allowedOrigins.length === 0) return {}
+  const vary = { vary: 'Origin' }
+  if (origin === undefined || !allowedOrigins.includes(origin.toLowerCase())) return vary
+  return {
+    ...vary, 'access-control-allow-origin': origin, 'access-control-expose-headers': EXPOSED_HEADERS.join(', ')
+  }
+}
+
 /** Opens every route to the web pages of some origins. After `errors`, whose handler its `OPTIONS` route gets then. */
 export const cors = fp<{ readonly allowedOrigins: readonly string[] }>(async function cors (app, { allowedOrigins }) {
   if (allowedOrigins.length === 0) return

@@ -75,6 +75,8 @@ export class Discovery {
    * @throws {SkillError} without a root
    */
   async indexes (revision?: () => string | undefined): Promise<DiscoveryIndexes> {
+    // A root that was empty and goes away leaves the revision of the catalog as it is.
+    await this.#skills.list()
     const before = revision?.()
     if (before !== undefined && this.#made?.revision === before) return this.#made.indexes
     this.#making ??= this.#make().finally(() => { this.#making = undefined })

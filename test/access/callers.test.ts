@@ -141,7 +141,8 @@ t.test('K61: tokens are in no log, one in a query opens nothing, a stranger is r
   for (const token of [ann.text, jwt]) {
     for (const path of ['/skills', '/mcp']) {
       const response = await closed.get(`${path}?access_token=${token}`)
-      t.equal(response.status, 401)
+      t.equal(response.status, 400)
+      t.match(response.headers.get('www-authenticate'), /error="invalid_request"/)
       t.notMatch(await response.text(), token)
     }
   }

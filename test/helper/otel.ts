@@ -10,6 +10,9 @@ export interface SpanLine {
   readonly trace: string
   readonly id: string
   readonly links: number
+  /** 0 is unset, 2 an error. */
+  readonly status: number
+  readonly events: number
 }
 
 const SDK = pathToFileURL(join(process.cwd(), 'node_modules/@opentelemetry/sdk-trace-node/build/src/index.js')).href
@@ -27,9 +30,9 @@ import { NodeTracerProvider, SimpleSpanProcessor } from ${JSON.stringify(SDK)}
 const exporter = {
   export (spans, done) {
     for (const span of spans) {
-      const { name, kind, attributes, parentSpanContext, links } = span
+      const { name, kind, attributes, parentSpanContext, links, status, events } = span
       const { traceId: trace, spanId: id } = span.spanContext()
-      appendFileSync(${JSON.stringify(file)}, JSON.stringify({ name, kind, attributes, parent: parentSpanContext?.spanId, trace, id, links: links.length }) + '\\n')
+      appendFileSync(${JSON.stringify(file)}, JSON.stringify({ name, kind, attributes, parent: parentSpanContext?.spanId, trace, id, links: links.length, status: status.code, events: events.length }) + '\\n')
     }
     done({ code: 0 })
   },

@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs'
+import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import t from 'tap'
@@ -84,6 +84,28 @@ t.test('K72: with an SDK that --import loads, requests, tool calls and MCP reque
   const [own] = named('GET /skills')
   t.match(inLog('/skills'), { trace_id: own?.trace, span_id: own?.id }, 'a trace that begins here')
   t.notOk(own?.trace === trace)
+})
+
+t.test('K72: the status of a span is unset for 4xx, and an error for 5xx; methods are the known ones', async (t) => {
+  const folder = t.testdir({ skills: SKILL })
+  const sdk = installSdk(folder)
+  const service = await startProcess(t, { args: [join(folder, 'skills')], nodeOptions: sdk.nodeOptions })
+  const ask = async (path: string, init?: RequestInit) => (await fetch(service.url + path, init)).status
+  const body = { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{' }
+  t.equal(await ask('/skills/none'), 404)
+  t.equal(await ask('/catalog?limit=none'), 400)
+  t.equal(await ask('/agent/tool-call', body), 400)
+  t.equal(await ask('/nowhere', { method: 'PROPFIND' }), 404)
+  t.equal(await ask('/skills/demo'), 200)
+  rmSync(join(folder, 'skills'), { recursive: true })
+  t.equal(await ask('/skills'), 503)
+  await service.stop()
+  const statuses = sdk.spans().map(({ name, status, events, attributes }) =>
+    `${name} ${String(attributes['http.response.status_code'])}: ${status}, ${events}`)
+  t.strictSame(statuses.sort(), [
+    'GET /catalog 400: 0, 0', 'GET /skills 503: 2, 0', 'GET /skills/:name 200: 0, 0', 'GET /skills/:name 404: 0, 0',
+    'POST /agent/tool-call 400: 0, 0', '_OTHER 404: 0, 0'
+  ])
 })
 
 t.test('K72: without an SDK no module of OpenTelemetry is loaded', async (t) => {

@@ -212,7 +212,7 @@ t.test('any page may read what is public, and nothing else', async (t) => {
   })
 })
 
-t.test('no root is 503, and an empty one has empty indexes', async (t) => {
+t.test('K48: no root is 503, also after an empty one, which has empty indexes', async (t) => {
   const none = await buildService(t, { files: null })
   for (const path of [INDEX, LEGACY_INDEX, '/.well-known/skills/alone/SKILL.md']) {
     t.match((await none.fetch(path)).json(), { code: 'skills_folder_not_found' }, path)
@@ -221,6 +221,13 @@ t.test('no root is 503, and an empty one has empty indexes', async (t) => {
     const empty = await buildService(t)
     t.same((await readIndex(empty)).skills, [])
     t.equal((await empty.fetch(LEGACY_INDEX)).text, '{"skills":[]}')
+    for (const path of [INDEX, LEGACY_INDEX]) t.equal((await empty.fetch(path)).status, 200)
+    rmSync(empty.root, { recursive: true })
+    for (const path of [INDEX, LEGACY_INDEX]) {
+      const { status, headers, json } = await empty.fetch(path)
+      t.match(json(), { code: 'skills_folder_not_found' }, path)
+      t.strictSame([status, headers.get('retry-after')], [503, '5'], path)
+    }
   })
 })
 

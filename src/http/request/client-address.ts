@@ -5,7 +5,14 @@ import ipaddr from 'ipaddr.js'
 
 /** The address of the client, behind trusted proxies too; a proxy that names none counts as the client. */
 export function clientOf ({ ip, raw }: FastifyRequest): string {
-  return isIP(ip) === 0 ? peerOf(raw) : plainAddress(ip)
+  const address = withoutPort(ip)
+  return isIP(address) === 0 ? peerOf(raw) : plainAddress(address)
+}
+
+/** An address of `X-Forwarded-For` without the port and the brackets that some proxies write. */
+export function withoutPort (hop: string): string {
+  const [, bracketed, dotted] = /^(?:\[([^\]]*)\](?::\d{1,5})?|([\d.]+):\d{1,5})$/.exec(hop) ?? []
+  return bracketed ?? dotted ?? hop
 }
 
 /** The peer's address. Behind a proxy this is the proxy's. */
