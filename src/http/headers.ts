@@ -18,6 +18,22 @@ export const REVISION_HEADER = 'skill-revision'
 /** Names the revision of the whole catalog, on lists. Absent while it is not known. */
 export const CATALOG_REVISION_HEADER = 'catalog-revision'
 
+/** What a page may read of an answer besides the headers that browsers always show. */
+export const EXPOSED_HEADERS = [
+  'Accept-Ranges', 'Allow', CATALOG_REVISION_HEADER, 'Content-Disposition', 'Content-Encoding', 'Content-Range',
+  'ETag', 'Mcp-Session-Id', 'Retry-After', REVISION_HEADER, 'WWW-Authenticate', 'X-Request-Id'
+]
+
+/** The headers of an answer that reaches no hook, for the page that has sent the request. */
+export function corsHeaders (origin: string | undefined, allowedOrigins: readonly string[]): Record<string, string> {
+  if (allowedOrigins.length === 0) return {}
+  const vary = { vary: 'Origin' }
+  if (origin === undefined || !allowedOrigins.includes(origin.toLowerCase())) return vary
+  return {
+    ...vary, 'access-control-allow-origin': origin, 'access-control-expose-headers': EXPOSED_HEADERS.join(', ')
+  }
+}
+
 /** The revision of all skills that a request may see. */
 export type RevisionsOf = (request: FastifyRequest) => Pick<ChangeFeed, 'revision'>
 
