@@ -1,4 +1,3 @@
-import pLimit from 'p-limit'
 import { isJsonObject } from '../../core/shared/json.ts'
 import type { View } from '../../core/view.ts'
 import { MAX_TOOL_CALLS, MAX_TOOL_RESULTS_BYTES, TOOL_CALL_CONCURRENCY } from '../limits.ts'
@@ -79,7 +78,7 @@ export function createToolCallHandler ({ registry, log, observer }: ToolCallHand
 
     const write = (call: ToolCall, outcome: ToolOutcome) => JSON.stringify(dialect.writeResult(call, outcome))
     let bytesLeft = MAX_TOOL_RESULTS_BYTES
-    const results = await pLimit(TOOL_CALL_CONCURRENCY).map(calls, async (call) => {
+    const answer = async (call: ToolCall): Promise<string> => {
       const tool = toolOf(call)
       const refusal = bytesLeft < 0 ? RESULT_LIMIT_MESSAGE : await admit?.(tool)
       if (tool === undefined) {
@@ -95,7 +94,11 @@ export function createToolCallHandler ({ registry, log, observer }: ToolCallHand
       if (result !== undefined && bytesLeft >= 0) return result
       const args = isJsonObject(call.args) ? call.args : {}
       return write(call, await registry.refuse(tool, new ToolLimitError(RESULT_LIMIT_MESSAGE), args, skills))
-    })
+    }
+    const results: string[] = []
+    for (let start = 0; start < calls.length; start += TOOL_CALL_CONCURRENCY) {
+      results.push(...await Promise.all(calls.slice(start, start + TOOL_CALL_CONCURRENCY).map(answer)))
+    }
     return { kind: 'answer', json: batch ? `[${results.join(',')}]` : results.join('') }
   }
 }
