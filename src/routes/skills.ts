@@ -9,6 +9,7 @@ import { addVary, ofOneRevision, REVISION_HEADER, type RevisionsOf } from '../ht
 import { accepts, prefers } from '../http/request/accept.ts'
 import { viewAtRevision } from '../http/revision.ts'
 import { answerArchive, answerContent, answerFile } from '../http/send/file.ts'
+import { keptJson } from '../http/send/json.ts'
 import { DOCUMENT_EXAMPLE, FILE_EXAMPLE } from '../openapi/examples.ts'
 import { answer, bytesAnswers, json, text } from '../openapi/responses.ts'
 import {
@@ -58,7 +59,8 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       response: { 200: answer('The names', json(SkillListSchema), 'catalog-revision') }
     }
   }, async (request, reply) => {
-    return (await ofOneRevision(reply, revisionsOf, () => listSkills.run({}, skillsOf(request)))).result
+    const { result } = await ofOneRevision(reply, revisionsOf, () => listSkills.run({}, skillsOf(request)))
+    return keptJson(reply, result)
   })
 
   app.get('/skills/:name', {
@@ -80,7 +82,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
     const skills = viewAtRevision(request, skillsOf(request))
     addVary(reply, 'Accept')
     const type = prefers(request.headers.accept, DOCUMENT_TYPES)
-    if (type === 'application/json') return (await getSkill.run({ skill_name: name }, skills)).result
+    if (type === 'application/json') return keptJson(reply, (await getSkill.run({ skill_name: name }, skills)).result)
     const content = await skills.read(name, (skill) => skill.mainFile('SKILL.MD'))
     return answerContent(request, reply, content, type, type.slice('text/'.length))
   })

@@ -5,6 +5,7 @@ import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import t from 'tap'
 import { sha256 } from '../../src/core/shared/digest.ts'
 import { MAX_MAIN_FILE_BYTES } from '../../src/core/shared/limits.ts'
+import { keptJson } from '../../src/http/send/json.ts'
 import { buildService, buildWithRoutes } from '../helper/build.ts'
 import { jsonRequest, openRaw, rawRequest, request } from '../helper/raw-http.ts'
 import { passTick, skill, until } from '../helper/skills.ts'
@@ -128,6 +129,20 @@ t.test('K47 K49: a stream that is not sent is destroyed, and HEAD never reads it
   for (const method of ['GET', 'HEAD']) t.match(await send(method, `If-None-Match: ${etag}`), { status: 304, text: '', headers: { etag } })
   t.match(await send('HEAD'), { status: 200, headers: { 'content-length': String(2 ** 40), 'content-type': /^text\/plain/ } })
   t.strictSame(streams.map((stream) => stream.destroyed), [true, true, true])
+})
+
+t.test('K49: an answer that is kept has the fields of its schema, and the tag of its bytes', async (t) => {
+  const value = { name: 'a', secret: 'b' }
+  const schema = { type: 'object', properties: { name: { type: 'string' } } }
+  const response = { 200: { content: { 'application/json': { schema } } } }
+  const { url } = await buildWithRoutes(t, (app) => {
+    app.get('/kept', { schema: { hide: true, response } }, (_request, reply) => reply.send(keptJson(reply, value)))
+  })
+  const etag = `"${sha256('{"name":"a"}').replace('sha256:', '')}"`
+  for (const accept of ['a', 'b']) {
+    const answer = await rawRequest(url, request('GET', '/kept', { headers: [`Accept: ${accept}/*`] }))
+    t.match(answer, { status: 200, text: '{"name":"a"}', headers: { etag, 'content-type': 'application/json; charset=utf-8' } })
+  }
 })
 
 t.test('K94: shared caches keep what anybody may read for a time, and nothing else', async (t) => {

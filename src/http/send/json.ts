@@ -1,9 +1,29 @@
 import type { FastifyReply } from 'fastify'
+import { sha256 } from '../../core/shared/digest.ts'
+import { strongEtag } from '../etag.ts'
 
 export const JSON_MEDIA_TYPE = 'application/json; charset=utf-8'
+
+/** Answers by the values that they were made of. */
+const rendered = new WeakMap<object, { readonly body: Buffer, readonly etag: string }>()
 
 /** For a handler to return: JSON text that Fastify does not serialize again. */
 export function jsonText (reply: FastifyReply, text: string): string {
   reply.header('content-type', JSON_MEDIA_TYPE)
   return text
+}
+
+/**
+ * For a handler to return: a value that many answers share, as JSON. The first one serializes it by the schema of its
+ * route, and computes the ETag.
+ */
+export function keptJson (reply: FastifyReply, value: object): Buffer {
+  const known = rendered.get(value) ?? render(String(reply.serializeInput({ ...value }, '200', 'application/json')))
+  rendered.set(value, known)
+  reply.headers({ 'content-type': JSON_MEDIA_TYPE, etag: known.etag })
+  return known.body
+}
+
+function render (text: string) {
+  return { body: Buffer.from(text), etag: strongEtag(sha256(text)) }
 }

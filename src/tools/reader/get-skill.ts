@@ -1,9 +1,12 @@
-import { mainFileText } from '../../core/read/file-content.ts'
+import { type FileContent, mainFileText } from '../../core/read/file-content.ts'
 import { SkillDocumentSchema } from '../../schemas/skills.ts'
 import { exampleOf } from '../../schemas/typebox.ts'
 import { ONE_SKILL, stringArgument } from '../arguments.ts'
 import { ErrorResultSchema, failWithError } from '../outcomes.ts'
 import { type Tool, ToolOutcome } from '../tool.ts'
+
+/** Documents by their bytes, each with the name that it was read by last: equal files of two skills share theirs. */
+const outcomes = new WeakMap<FileContent, { readonly name: string, readonly outcome: ToolOutcome }>()
 
 /** `get_skill`: `{"skill_name","documentation"}`, the whole file verbatim, failure `{"error"}`. */
 export const getSkill: Tool = {
@@ -25,7 +28,11 @@ export const getSkill: Tool = {
   async run (args, skills) {
     const name = stringArgument(args, 'skill_name', ONE_SKILL)
     const content = await skills.read(name, (skill) => skill.mainFile('SKILL.MD'))
-    return new ToolOutcome({ skill_name: name, documentation: mainFileText(content, name) })
+    const known = outcomes.get(content)
+    if (known?.name === name) return known.outcome
+    const outcome = new ToolOutcome({ skill_name: name, documentation: mainFileText(content, name) })
+    outcomes.set(content, { name, outcome })
+    return outcome
   },
 
   fail: failWithError

@@ -2,6 +2,9 @@ import { SkillListSchema } from '../../schemas/skills.ts'
 import { ErrorResultSchema, failWithError } from '../outcomes.ts'
 import { type Tool, ToolOutcome } from '../tool.ts'
 
+/** By the list that they hold, which is the same array while nothing changes. */
+const outcomes = new WeakMap<readonly string[], ToolOutcome>()
+
 /** `list_skills`: `{"skills":[names]}`, failure `{"error"}`. */
 export const listSkills: Tool = {
   name: 'list_skills',
@@ -15,7 +18,10 @@ export const listSkills: Tool = {
   example: { args: {}, outcome: new ToolOutcome({ skills: ['calculator', 'weather'] }) },
 
   async run (_args, skills) {
-    return new ToolOutcome({ skills: await skills.list() })
+    const names = await skills.list()
+    const outcome = outcomes.get(names) ?? new ToolOutcome({ skills: names })
+    outcomes.set(names, outcome)
+    return outcome
   },
 
   fail: failWithError
