@@ -14,7 +14,9 @@ import { fileURLToPath } from 'node:url'
 import { gunzipSync } from 'node:zlib'
 import { openEvents } from '../test/helper/event-stream.ts'
 import { type ProcessOwner, runProcess, type ServiceProcess, startProcess } from '../test/helper/process.ts'
-import { hasProgram, KUSTOMIZATIONS, kustomize, type Proxy, type ProxyOptions, startCaddy, startHaproxy, startNginx } from '../test/helper/proxies.ts'
+import {
+  freePort, hasProgram, KUSTOMIZATIONS, kustomize, type Proxy, type ProxyOptions, startCaddy, startHaproxy, startNginx
+} from '../test/helper/proxies.ts'
 import { rawRequest, request } from '../test/helper/raw-http.ts'
 import { startLoad } from '../test/helper/rolling-restart.ts'
 import { installSkills } from '../test/helper/skills-client.ts'
@@ -66,6 +68,12 @@ const CHECKS: readonly Check[] = [
     what: 'Caddy: a rolling restart of three replicas under load',
     missing: needs('caddy', 'version'),
     run: (owner, folder) => checkBalancer(owner, folder, (options) => startCaddy(owner, options), true)
+  },
+  {
+    what: 'production: nginx with TLS, the settings of the unit, access, audit log, limits and metrics fit together',
+    missing: () => [needs('nginx', '-v'), needs('openssl', 'version'), needs('curl', '--version')]
+      .map((missing) => missing()).find((reason) => reason !== undefined),
+    run: checkProduction
   },
   { what: 'systemd: the units are valid', missing: needs('systemd-analyze', '--version'), run: checkUnits },
   { what: 'logrotate: no line of the audit log is lost', missing: needs('logrotate', '--version'), run: checkRotation },
@@ -138,6 +146,58 @@ async function checkExport (owner: ProcessOwner, folder: string): Promise<void> 
   const { succeeded, output, folder: installed } = await installSkills(url, { cli: join(ROOT, 'node_modules/skills/bin/cli.mjs'), cwd })
   const missing = readdirSync(join(ROOT, 'skills')).filter((name) => !readdirSync(installed).includes(name))
   if (!succeeded || missing.length > 0) throw new Error(output)
+}
+
+/** Runs the files of `deploy/production` with the settings of the systemd unit, in another folder and at other ports. */
+async function checkProduction (owner: ProcessOwner, folder: string): Promise<void> {
+  const read = (path: string): string => readFileSync(join(ROOT, 'deploy', path), 'utf8')
+  const [skills, access, metricsPort] = [join(folder, 'skills'), join(folder, 'access.yaml'), await freePort()]
+  const root = (name: string, skill: string) =>
+    cpSync(join(ROOT, 'skills', skill), join(skills, name, skill), { recursive: true })
+  root('common', 'weather')
+  root('docs', 'calculator')
+  mkdirSync(join(folder, 'log'))
+
+  const { stdout } = await runProcess(owner, { args: ['token', 'docs-agents', '--group', 'docs'] })
+  const [token = ''] = /^sks_\S+/m.exec(stdout) ?? []
+  const [line = ''] = /^ *- \{ name: .*$/m.exec(stdout) ?? []
+  writeFileSync(access, read('production/access.yaml').replace(/^ *- \{ name: "docs-agents".*$/m, () => line))
+  const pairs = Array.from(read('systemd/skillserve.service').matchAll(/^Environment=(.*)$/gm), ([, each = '']) => each)
+    .flatMap((each) => each.split(' ')).concat(read('production/skillserve.env').split('\n'))
+    .filter((pair) => /^[A-Z_]+=/.test(pair))
+    .map((pair) => pair.replace('%S/skillserve', join(folder, 'state')).replaceAll('/srv/skills', skills)
+      .replace('/etc/skillserve', folder).replace('/var/log/skillserve', join(folder, 'log'))
+      .replace('METRICS_PORT=9464', `METRICS_PORT=${metricsPort}`).replace(/^PORT=.*/, 'PORT=0'))
+  const env = Object.fromEntries(pairs.map((pair) => [pair.slice(0, pair.indexOf('=')), pair.slice(pair.indexOf('=') + 1)]))
+  const service = await startProcess(owner, { env: { ...env, LIMIT_BURST: '50' } })
+
+  const [certificate, key] = [join(folder, 'fullchain.pem'), join(folder, 'privkey.pem')]
+  execFileSync('openssl', ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '1', '-subj', '/CN=skills.example',
+    '-addext', 'subjectAltName=DNS:skills.example', '-keyout', key, '-out', certificate], { stdio: 'ignore' })
+  const { url } = await startNginx(owner, 'production/nginx.conf', { folder, ports: [service.port] })
+  const { port } = new URL(url)
+  const ask = (path: string, options: readonly string[] = [], times = 1): string => execFileSync('curl', ['-sS', '--cacert',
+    certificate, '--resolve', `skills.example:${port}:127.0.0.1`, '-w', ' %{http_code}\n', ...options,
+    ...Array.from({ length: times }, () => `https://skills.example:${port}${path}`)], { encoding: 'utf8' })
+  const authorization = ['-H', `Authorization: Bearer ${token}`]
+  const expect = (what: string, found: string, wanted: RegExp): void => {
+    if (!wanted.test(found)) throw new Error(`${what}: ${found.slice(0, 300)}`)
+  }
+
+  expect('without a token', ask('/skills'), / 401$/m)
+  expect('with a token', ask('/skills', authorization), /"calculator","weather".* 200$/m)
+  expect('another host', ask('/skills', [...authorization, '-H', 'Host: rebind.example']), /host_not_allowed.* 403$/m)
+  for (const path of ['/readyz', '/livez', '/metrics']) expect(path, ask(path, authorization), / 404$/m)
+  expect('metrics', await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text(), /skillserve_skills\{root="docs"\} 1/)
+  expect('limits', ask('/skills/weather', authorization, 60), / 429$/m)
+
+  // A token that was removed is refused after a reload.
+  writeFileSync(access, read('production/access.yaml'))
+  service.signal('SIGHUP')
+  await service.printed('SIGHUP: done')
+  expect('a removed token', ask('/skills', authorization), / (?:401|429)$/m)
+  await service.stop()
+  expect('audit log', readFileSync(join(folder, 'log/audit.jsonl'), 'utf8'), /"skill\.list".*"docs-agents"/)
 }
 
 async function checkUnits (): Promise<void> {

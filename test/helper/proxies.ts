@@ -84,14 +84,19 @@ export async function startCaddy (owner: ProcessOwner, { folder, ports = [] }: P
   return await run(owner, 'caddy', ['run', '--adapter', 'caddyfile', '--config', configuration], port, 'SIGTERM')
 }
 
-async function adapt (example: string, { ports = [], root = '', isPublic = false }: ProxyOptions): Promise<{ readonly text: string, readonly port: number }> {
+async function adapt (
+  example: string, { folder, ports = [], root = '', isPublic = false }: ProxyOptions
+): Promise<{ readonly text: string, readonly port: number }> {
   const port = await freePort()
   let replica = 0
   const text = readFileSync(join(DEPLOY, example), 'utf8')
     .replaceAll('/srv/skills-export', root)
     .replace(/^(\s*set \$visibility) .*;$/m, isPublic ? '$1 public;' : '$&')
     .replace(/^(\s*set \$web_pages) .*;$/m, isPublic ? '$1 *;' : '$&')
-    .replace(/^(\s*(?:listen|bind)) :?8080/m, `$1 127.0.0.1:${port}`)
+    .replaceAll('/etc/letsencrypt/live/skills.example', folder)
+    .replace(/^\s*listen \[::\].*$/gm, '')
+    .replace(/^(\s*listen) 80;/m, `$1 unix:${folder}/redirect.sock;`)
+    .replace(/^(\s*(?:listen|bind)) (?:443(?= ssl)|:?8080)/m, `$1 127.0.0.1:${port}`)
     // As many replicas as there are.
     .replace(/^\s*server .*127\.0\.0\.1:\d+.*$/gm, (line) => {
       const own = ports[replica++]

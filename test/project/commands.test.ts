@@ -11,14 +11,14 @@ const SHELL = /^```sh\n([^]*?)^```$/gm
 
 /** What ends by itself, and needs nothing but the checkout. */
 const WORDS = 'token|access|lock|sign|verify|validate|export|completion|help|version'
-const COMMAND = new RegExp(`^(?:npx skillserve (?:${WORDS})|mkdir|cp|openssl) .*`, 'gm')
+const COMMAND = new RegExp(`^(?:skillserve (?:${WORDS})|mkdir|cp|openssl) .*`, 'gm')
 
-/** The folder of a reader who follows a document: the example skills, and an `npx` that runs the checkout. */
+/** The folder of a reader who follows a document: the example skills, and a `skillserve` that runs the checkout. */
 function createFolder (t: Test): { readonly folder: string, run (command: string): string } {
   const folder = t.testdir({ bin: {} })
   cpSync(`${ROOT}skills`, join(folder, 'skills'), { recursive: true })
-  const script = `#!/bin/sh\nshift\nexec '${process.execPath}' '${ROOT}dist/cli/main.js' "$@"\n`
-  writeFileSync(join(folder, 'bin/npx'), script, { mode: 0o755 })
+  const script = `#!/bin/sh\nexec '${process.execPath}' '${ROOT}dist/cli/skillserve.cjs' "$@"\n`
+  writeFileSync(join(folder, 'bin/skillserve'), script, { mode: 0o755 })
   const env = { PATH: `${join(folder, 'bin')}:${process.env['PATH']}` }
   return {
     folder,

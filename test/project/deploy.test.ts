@@ -40,14 +40,14 @@ t.test('K90: every variable that an example sets is a setting', (t) => {
       : { services: {}, 'x-replica': undefined }
     const composed = [...Object.values(services), ...replica === undefined ? [] : [replica]]
       .flatMap(({ environment = {} }) => Object.keys(environment))
-    const units = Array.from(text.matchAll(/^Environment=(.*)$/gm), ([, line = '']) => line.split(' '))
+    const units = Array.from(text.matchAll(/^(?:Environment=)?([A-Z_]+=.*)$/gm), ([, line = '']) => line.split(' '))
       .flat().map((pair) => pair.split('=', 1)[0] ?? '')
     const pods = Array.from(text.matchAll(/\{ name: ([A-Z_]+), value:/g), ([, name = '']) => name)
     return [...composed, ...units, ...pods]
   }
   const paths = [
     'docker-compose.yml', 'deploy/compose/compose.yaml', 'deploy/compose/team.yaml',
-    'deploy/systemd/skillserve.service', 'deploy/systemd/skillserve@.service',
+    'deploy/production/skillserve.env', 'deploy/systemd/skillserve.service', 'deploy/systemd/skillserve@.service',
     'deploy/kubernetes/base/deployment.yaml', 'deploy/kubernetes/git-sync/sidecar.yaml'
   ]
   for (const path of paths) {

@@ -99,12 +99,12 @@ t.test('every curl command gets the answer that is shown', { skip: !hasCurl && '
 })
 
 t.test('every shown refusal of the command line is the real one', async (t) => {
-  const commands = blocks.filter(({ text, output }) => text.startsWith('npx skillserve') && output !== undefined)
+  const commands = blocks.filter(({ text, output }) => text.startsWith('skillserve ') && output !== undefined)
   t.ok(commands.length > 0)
   const cwd = t.testdir()
   cpSync(`${ROOT}skills`, join(cwd, 'skills'), { recursive: true })
   for (const { document, line, text, output = '' } of commands) {
-    const args = text.trim().split(' ').slice(2)
+    const args = text.trim().split(' ').slice(1)
     let printed = ''
     const print = (text: string): void => { printed += text }
     await runCommandLine(args, { env: {}, cwd, print }, print)

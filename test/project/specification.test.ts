@@ -12,8 +12,8 @@ const STATEMENT = /^- \*\*(K\d+)\*\* /gm
 /** The first argument of a call of `test`, if it begins as a literal: what a template inserts does not matter. */
 const TEST_NAME = /\.test\(\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|`((?:[^`\\]|\\.)*)`)/g
 
-/** One id or several at the beginning of a name: `K12`, `K12: …`, `K3 K14: …`. */
-const LEADING_IDS = /^K\d+(?: K\d+)*\b/
+/** One id or several at the beginning of a name: `K12`, `K12: …`, `K3 K14: …`, `K12, K13: …`, `K1 and K2: …`. */
+const LEADING_IDS = /^K\d+(?:(?:,| and)? K\d+)*\b/
 
 function sourcesBelow (folder: string): string[] {
   return readdirSync(`${ROOT}${folder}`, { recursive: true, encoding: 'utf8' })
@@ -31,7 +31,7 @@ function byNumber (a: string, b: string): number {
 }
 
 const statements = Array.from(SPECIFICATION.matchAll(STATEMENT), ([, id = '']) => id)
-const proven = new Set(testNames().flatMap((name) => LEADING_IDS.exec(name)?.[0].split(' ') ?? []))
+const proven = new Set(testNames().flatMap((name) => LEADING_IDS.exec(name)?.[0].match(/K\d+/g) ?? []))
 
 t.test('no two statements of the specification have the same id', async (t) => {
   t.ok(statements.length > 50)
