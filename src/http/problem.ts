@@ -18,6 +18,9 @@ export const TARGET_ORIGIN = /^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i
 /** An address in a sentence of the service's own. */
 const ADDRESS = /\bGET (?=\/)/g
 
+/** The tools' name of the main file, in their own sentences. */
+const MAIN_FILE = /SKILL\.MD(?= (?:not found|too large|contains|for skill) )/
+
 /** Headers that describe the answer which a route had begun, and not the error that replaces it. */
 const HEADERS_OF_CONTENT = [
   'etag', 'accept-ranges', 'content-range', 'content-disposition', 'content-encoding', 'www-authenticate'
@@ -62,11 +65,14 @@ export function toProblem (error: SkillError | HttpProblem, url: string, request
   // Sentences quote the request, and may be kept where its answer is.
   const text = maskSecrets(error.message)
   const message = isSkillError ? text : below(text)
+  const [, name = ':name'] = /\/skills\/([^/]+)/.exec(toInstance(url)) ?? []
   return {
     type: `urn:skillserve:problem:${error.code}`,
     title,
     status,
-    detail: isSkillError ? `${message}. ${below(hint)}` : message,
+    detail: isSkillError
+      ? `${message.replace(MAIN_FILE, 'SKILL.md')}. ${below(hint).replace(':name', () => name)}`
+      : message,
     instance: toInstance(url),
     error: message,
     code: error.code,

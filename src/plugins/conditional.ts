@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import compress from '@fastify/compress'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest, onSendHookHandler } from 'fastify'
 import fp from 'fastify-plugin'
 import { isTextType } from '../core/read/media-type.ts'
 import { sha256 } from '../core/shared/digest.ts'
@@ -47,10 +47,12 @@ export const conditional = fp<{ readonly cacheSeconds: number }>(async function 
       if (ifNoneMatch.includes(`W/${etag}`)) reply.header('etag', `W/${etag}`)
       reply.code(304)
       for (const name of HEADERS_OF_BODY) reply.removeHeader(name)
+      request.headers['x-no-compression'] = 'true'
     }
-    // Fastify's own hook for HEAD would read a stream to its end, and measures what is not a stream.
-    if (method === 'HEAD' && (isKnown || payload instanceof Readable)) next(null, Readable.from([]))
-    else next(null, isKnown ? null : payload)
+    if (method !== 'HEAD' || (!isKnown && isShort(payload))) return next(null, isKnown ? null : payload)
+    // An empty stream gets the headers of compression without its work, and Fastify's own hook reads it to its end.
+    if (!isKnown && hasLength(payload)) reply.header('content-length', Buffer.byteLength(payload))
+    next(null, Readable.from([]))
   })
 
   await app.register(compress, {
@@ -58,23 +60,28 @@ export const conditional = fp<{ readonly cacheSeconds: number }>(async function 
   })
 
   // Compressed bytes may differ between replicas: their tag is the weak form of that of the content.
+  const weaken: onSendHookHandler = (_request, reply, payload, next) => {
+    const etag = String(reply.getHeader('etag'))
+    if (reply.hasHeader('content-encoding')) {
+      if (etag.startsWith('"')) reply.header('etag', `W/${etag}`)
+      // Ranges are ranges of the uncompressed bytes.
+      reply.removeHeader('accept-ranges')
+    }
+    next(null, payload)
+  }
   app.addHook('onRoute', (route) => {
-    route.onSend = [...[route.onSend ?? []].flat(), (_request, reply, payload, next) => {
-      const etag = String(reply.getHeader('etag'))
-      if (reply.hasHeader('content-encoding')) {
-        if (etag.startsWith('"')) reply.header('etag', `W/${etag}`)
-        // Ranges are ranges of the uncompressed bytes.
-        reply.removeHeader('accept-ranges')
-      }
-      next(null, payload)
-    }]
+    const hooks = [route.onSend ?? []].flat()
+    // The first of HEAD is Fastify's own, which drops the body: the coding of the answer has to be known before.
+    const last = route.method === 'HEAD' ? hooks.splice(0, 1) : []
+    route.onSend = [...hooks, weaken, ...last]
   })
 }, { name: 'conditional' })
 
 /** The ETag of the route, or that of the body. */
 function etagOf (reply: FastifyReply, payload: unknown): string | undefined {
-  if (!reply.hasHeader('etag') && reply.getHeader('cache-control') !== 'no-store' &&
-    (typeof payload === 'string' || Buffer.isBuffer(payload))) reply.header('etag', strongEtag(sha256(payload)))
+  if (!reply.hasHeader('etag') && reply.getHeader('cache-control') !== 'no-store' && hasLength(payload)) {
+    reply.header('etag', strongEtag(sha256(payload)))
+  }
   return reply.getHeader('etag')?.toString()
 }
 
@@ -88,8 +95,12 @@ function preconditionProblem ({ headers }: FastifyRequest, reply: FastifyReply, 
   return revision === undefined ? new HttpProblem('precondition_failed') : new RevisionChangedError(revision)
 }
 
+function hasLength (payload: unknown): payload is string | Buffer {
+  return typeof payload === 'string' || Buffer.isBuffer(payload)
+}
+
 function isShort (payload: unknown): boolean {
-  return (typeof payload === 'string' || Buffer.isBuffer(payload)) && Buffer.byteLength(payload) < MIN_COMPRESSED_BYTES
+  return hasLength(payload) && Buffer.byteLength(payload) < MIN_COMPRESSED_BYTES
 }
 
 /** Not images, and not events, which have to go out one by one. */

@@ -67,6 +67,28 @@ t.test('K47 K49: every GET has a tag of its own, HEAD, 304 for that tag, and 412
   }
 })
 
+t.test('K47: HEAD has the headers of its GET, for the same request headers', async (t) => {
+  const targets = [
+    ...RESOURCES, ['/readyz'], ['/livez'], ['/docs'], ['/nowhere'], ['/skills/none'], ['/skills/big'],
+    ['/catalog?limit=x'], ['/ui/skills/demo', 'text/html'], ['/', 'text/html'],
+    ['/skills/demo/.well-known/agent-skills/index.json']
+  ] as const
+  const dropped = new Set(['date', 'x-request-id', 'transfer-encoding', 'connection', 'keep-alive'])
+  for (const [target, accept = '*/*'] of targets) {
+    for (const coding of ['identity', 'gzip', 'br']) {
+      const of = async (method: string) => {
+        const headers = [`Accept: ${accept}`, `Accept-Encoding: ${coding}`]
+        const { status, headers: all } = await rawRequest(service.url, request(method, target, { headers }))
+        const { 'content-length': length, ...others } = all
+        if (method === 'HEAD' && all['content-encoding'] !== undefined) t.equal(length, undefined, target)
+        const compared = { status, ...all['content-encoding'] === undefined ? all : others }
+        return Object.fromEntries(Object.entries(compared).filter(([name]) => !dropped.has(name)).sort())
+      }
+      t.strictSame(await of('HEAD'), await of('GET'), `${target} ${accept} ${coding}`)
+    }
+  }
+})
+
 t.test('K49: If-Match with another tag is 412 with a range too, and with its own 206 or 416', async (t) => {
   for (const resource of ['/skills/demo/files/SKILL.md', '/skills/demo/files/large.bin', '/skills/demo/archive.zip', '/.well-known/skills/demo/SKILL.md', '/.well-known/skills/demo/large.bin']) {
     const etag = (await service.fetch(resource)).headers.get('etag') ?? ''

@@ -87,6 +87,11 @@ const table: Readonly<Record<ToolErrorCode, Row>> = {
   skills_folder_permission_denied: { path: '/skills', status: 503, error: 'Permission denied reading skills folder', tool: ['list_skills', {}] }
 }
 
+/** A detail names the skill that the request names, and the main file as the format does. */
+function detailOf ({ path }: Row, text: string): string {
+  return text.replace(':name', path.split('/')[2] ?? '').replace('SKILL.MD', 'SKILL.md')
+}
+
 async function checkRow (t: Test, service: Service, code: ToolErrorCode): Promise<void> {
   const row = table[code]
   const error = row.error.replace('ROOT', service.root)
@@ -99,7 +104,7 @@ async function checkRow (t: Test, service: Service, code: ToolErrorCode): Promis
     type: `urn:skillserve:problem:${code}`,
     title: problems[code].title,
     status: row.status,
-    detail: `${error}. ${problems[code].text}`,
+    detail: detailOf(row, `${error}. ${problems[code].text}`),
     instance: row.path,
     error,
     code,
