@@ -36,6 +36,8 @@ export const errors = fp<ErrorsOptions>(function errors (app, { basePath, transl
   app.setErrorHandler((error, request, reply) => reply.send(renderProblem(translate(error, request), request, reply)))
   app.setNotFoundHandler((request) => { throw noRoute(app, request, basePath) })
   // Before the body is read, which nobody wants. After every `onRequest`: `cors` lets pages read these answers too.
-  app.addHook('preParsing', async (request) => { if (request.is404) throw noRoute(app, request, basePath) })
+  app.addHook('preParsing', (request, _reply, payload, next) => {
+    next(request.is404 ? noRoute(app, request, basePath) : null, payload)
+  })
   done()
 }, { name: 'errors' })

@@ -13,6 +13,8 @@ interface SecurityOptions {
 /** Sets the headers of every answer, and refuses requests to another host (DNS rebinding). */
 export const security = fp<SecurityOptions>(async function security (app, { loopbackOnly, allowedHosts }) {
   const isOpen = !loopbackOnly && allowedHosts.length === 0
+  /** The authority that was allowed last: most requests name the same, which needs no parsing. */
+  let lastAllowed: string | undefined
 
   function hostProblem (request: IncomingMessage): HttpProblem | undefined {
     const { headers: { host }, httpVersion, url = '' } = request
@@ -22,15 +24,21 @@ export const security = fp<SecurityOptions>(async function security (app, { loop
     }
     // The authority of an absolute target counts, and Host does not.
     const authority = TARGET_ORIGIN.exec(url)?.[0].replace(/^.*?:\/\//, '') ?? host
+    if (authority !== undefined && authority === lastAllowed) return undefined
     const name = hostOf(authority ?? '')
-    if (isOpen && (name !== undefined || authority === undefined)) return undefined
+    const isAllowed = isOpen
+      ? name !== undefined || authority === undefined
+      : name !== undefined && (allowedHosts.includes(name) || (loopbackOnly && isLoopback(name)))
+    if (isAllowed) {
+      lastAllowed = authority
+      return undefined
+    }
     if (isOpen) return new HttpProblem('bad_request', 'The host of the request is not a host and port')
-    const isAllowed = name !== undefined && (allowedHosts.includes(name) || (loopbackOnly && isLoopback(name)))
-    return isAllowed ? undefined : new HttpProblem('host_not_allowed')
+    return new HttpProblem('host_not_allowed')
   }
 
   app.addHook('onRequest', (request, reply, next) => {
-    reply.headers(securityHeaders).header('x-request-id', request.id)
+    reply.headers({ ...securityHeaders, 'x-request-id': request.id })
     next(framingProblem(request.raw) ?? hostProblem(request.raw))
   })
 }, { name: 'security' })

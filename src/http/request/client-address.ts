@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { BlockList, isIP, isIPv4 } from 'node:net'
+import { BlockList, isIP, isIPv4, isIPv6 } from 'node:net'
 import type { FastifyRequest } from 'fastify'
 import ipaddr from 'ipaddr.js'
 
@@ -22,7 +22,7 @@ export function peerOf ({ socket }: IncomingMessage): string {
 
 /** An address in its one spelling: an IPv4 address that a socket for both families shows as IPv6 is IPv4. */
 export function plainAddress (address: string): string {
-  return isIP(address) === 0 || address.includes('%') ? address : ipaddr.process(address).toString()
+  return !isIPv6(address) || address.includes('%') ? address : ipaddr.process(address).toString()
 }
 
 /** Whether a text is an address, or one with the length of a prefix: `10.0.0.0/8`. */
