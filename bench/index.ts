@@ -1,6 +1,7 @@
-import { spawnSync } from 'node:child_process'
+import { execFile, spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { cpus, release } from 'node:os'
+import { promisify } from 'node:util'
 import { type LongRun, readCommandLine, refuseCommandLine, runLong } from '../scripts/long-run.ts'
 import { measureFirst, measureScale } from './scale.ts'
 import { measureRequests } from './requests.ts'
@@ -9,6 +10,23 @@ import { type Row, toMarkdown } from './table.ts'
 
 const PARTS: Readonly<Record<string, (run: LongRun, folder: string) => Promise<Row[]>>> = {
   requests: measureRequests, scale: measureScale, first: measureFirst, search: measureSearch
+}
+
+/** Prints the share of a processor that a busy loop of one second gets. */
+const LOOP = `
+const start = performance.now()
+const before = process.cpuUsage()
+while (performance.now() - start < 1000);
+const { user, system } = process.cpuUsage(before)
+console.log((user + system) / 1e6)`
+
+/** With a smaller share, other processes are at work, and figures say little. */
+const MIN_SHARE = 0.9
+
+/** Runs a busy loop for each processor. Returns whether one of them had to wait for other processes. */
+async function isMachineBusy (): Promise<boolean> {
+  const loops = await Promise.all(cpus().map(() => promisify(execFile)(process.execPath, ['-e', LOOP])))
+  return loops.some(({ stdout }) => Number(stdout) < MIN_SHARE)
 }
 
 const USAGE = `
@@ -29,8 +47,10 @@ if (unknown !== undefined) refuseCommandLine(`there is no part '${unknown}', but
 await runLong(async (run) => {
   const folder = run.folder('skillserve-bench')
   const rows: Row[] = []
+  let isBusy = await isMachineBusy()
   for (const [part, measure] of Object.entries(PARTS)) {
     if (positionals.length === 0 || positionals.includes(part)) rows.push(...await measure(run, folder))
+    isBusy ||= await isMachineBusy()
   }
   const missed = rows.filter(({ isMet }) => !isMet).length
   const commit = spawnSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).stdout?.trim() || 'no commit'
@@ -44,6 +64,7 @@ bytes from memory, and logs to a buffered pino destination. Not measured here: \
 
 ${toMarkdown(rows)}`
   run.print(report)
-  if (positionals.length === 0) writeFileSync(new URL('results.md', import.meta.url), report)
-  return true
+  if (isBusy) run.print('The machine was busy: bench/results.md stays as it is. Run it again when nothing else works.')
+  else if (positionals.length === 0) writeFileSync(new URL('results.md', import.meta.url), report)
+  return !isBusy
 })

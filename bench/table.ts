@@ -33,8 +33,13 @@ export function median (values: readonly number[]): number {
   return sorted.length % 2 === 1 ? sorted[middle] ?? NaN : ((sorted[middle - 1] ?? NaN) + (sorted[middle] ?? NaN)) / 2
 }
 
+const MAX_COLUMNS = 120
+
 export function toMarkdown (rows: readonly Row[]): string {
-  const lines = rows.map(({ what, limit, measured, isMet, note }) =>
-    `| ${what} | ${limit} | ${measured} | ${isMet ? 'met' : '**missed**'} | ${note} |\n`)
+  const lines = rows.map(({ what, limit, measured, isMet, note }) => {
+    const cells = `| ${what} | ${limit} | ${measured} | ${isMet ? 'met' : '**missed**'} | `
+    const room = MAX_COLUMNS - cells.length - ' |'.length
+    return `${cells}${note.length > room ? `${note.slice(0, room - 1)}…` : note} |\n`
+  })
   return `| what | limit | median (spread) | | |\n|---|---|---|---|---|\n${lines.join('')}`
 }
