@@ -31,7 +31,7 @@ export interface LayoutOptions {
 
 type LeftOutReason =
   | 'shadowed' | 'excluded' | 'unsafe_name' | 'remote_plugin' | 'bad_manifest' | 'not_found' | 'bad_package'
-  | 'bad_entry' | 'digest_mismatch' | 'link_outside' | 'ignored' | 'submodule' | 'lfs_pointer'
+  | 'bad_entry' | 'digest_mismatch' | 'unreachable' | 'link_outside' | 'ignored' | 'submodule' | 'lfs_pointer'
   | 'bound_reached' | 'unknown_key'
 
 /** An entry that looks like a skill and is not served, with the reason. */

@@ -1,39 +1,21 @@
-import { createHash, type Hash } from 'node:crypto'
 import { lookup } from 'node:dns'
 import { once } from 'node:events'
-import { createWriteStream } from 'node:fs'
 import { type IncomingHttpHeaders, type IncomingMessage, request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
-import { isIP, type LookupFunction, type Socket } from 'node:net'
-import { buffer } from 'node:stream/consumers'
-import { pipeline } from 'node:stream/promises'
-import { connect } from 'node:tls'
+import { isIP, type LookupFunction } from 'node:net'
 import ipaddr from 'ipaddr.js'
-import { isJsonObject, type JsonObject } from '../../core/shared/json.ts'
-import { errorCode } from '../../core/shared/system-errors.ts'
 import { readPackageVersion } from '../../operator/package-files.ts'
 import type { Environment } from '../../operator/setting.ts'
 import { isAtLoopback } from '../address/parts.ts'
-import type { SourceAuth } from '../address/source-kind.ts'
-import { readSecret } from '../secrets.ts'
-import { DISK_CODES, SourceError, type SourceErrorCode } from '../source-error.ts'
+import { SourceError } from '../source-error.ts'
+import type { RequestHeaders } from './credentials.ts'
+import { connectionError, statusError } from './failures.ts'
+import { proxyOf, tunnel } from './proxy.ts'
 
 const MAX_REDIRECTS = 5
 const REDIRECTS = [301, 302, 303, 307, 308]
 /** How long a server may be silent, in milliseconds. */
 const SILENCE_MS = 30_000
-
-const UNKNOWN_HOST = 'the name of the host cannot be resolved: check how it is written'
-
-/** What failures of a connection mean, by their codes. */
-const FAILURES: ReadonlyArray<readonly [codes: RegExp, code: SourceErrorCode, sentence: string]> = [
-  [/^(?:ENOTFOUND|EAI_AGAIN)$/, 'unreachable', UNKNOWN_HOST],
-  [/^ECONNREFUSED$/, 'unreachable', 'the host refuses the connection: check its port, and whether it runs'],
-  [/CERT|SSL|TLS|SELF_SIGNED|UNABLE_TO/, 'tls', 'the certificate of the host is not accepted'],
-  [/^HPE_|^EPROTO$/, 'bad_answer', 'the host answers in another protocol: check its port']
-]
-
-export type RequestHeaders = Readonly<Record<string, string>>
 
 export interface HttpRequest {
   readonly url: string
@@ -129,41 +111,6 @@ async function ask (
   }
 }
 
-/** The proxy of the usual variables, in either case. `http:` is for this machine only, and goes through none. */
-function proxyOf ({ protocol, hostname, port }: URL, env: Environment): URL | undefined {
-  const valueOf = (name: string): string => env[name.toLowerCase()] || env[name] || ''
-  const text = valueOf('HTTPS_PROXY') || valueOf('ALL_PROXY')
-  const isExempt = valueOf('NO_PROXY').toLowerCase().split(/[\s,]+/).filter(Boolean).some((entry) => {
-    const [, name = '', only] = /^(?:\*?\.)?(.*?)(?::(\d+))?$/.exec(entry) ?? []
-    return entry === '*' || (`.${hostname}`.endsWith(`.${name}`) && (only ?? (port || '443')) === (port || '443'))
-  })
-  if (protocol !== 'https:' || text === '' || isExempt) return undefined
-  const address = text.includes('://') ? text : `http://${text}`
-  if (URL.canParse(address) && /^https?:/.test(address)) return new URL(address)
-  throw new SourceError('unreachable', 'the proxy in the environment is not an http:// or https:// address')
-}
-
-/** A connection to an https address through a proxy. */
-async function tunnel (url: URL, proxy: URL, signal: AbortSignal): Promise<Socket> {
-  const { username, password, protocol } = proxy
-  const path = `${url.hostname}:${url.port || 443}`
-  const { authorization } = basic(decodeURIComponent(username), decodeURIComponent(password))
-  const headers = { host: path, ...username !== '' && { 'proxy-authorization': authorization } }
-  const start = protocol === 'https:' ? requestHttps : requestHttp
-  const asked = start(proxy, { method: 'CONNECT', path, headers, signal, agent: false }).end()
-  const answer = once(asked, 'connect') as Promise<[IncomingMessage, Socket]>
-  const [{ statusCode = 0 }, socket] = await answer.catch((error: unknown) => {
-    if (errorCode(error) !== 'ECONNREFUSED') throw error
-    throw new SourceError('unreachable', `connection refused by the proxy ${proxy.host}`)
-  })
-  // An address is no name for TLS (RFC 6066 §3).
-  const host = url.hostname.replace(/^\[|\]$/g, '')
-  const options = { socket, host, ...isIP(host) === 0 && { servername: host }, ALPNProtocols: ['http/1.1'] }
-  if (statusCode === 200) return connect(options)
-  socket.destroy()
-  throw new SourceError('unreachable', `the proxy does not connect to the host: it answers with status ${statusCode}`)
-}
-
 /** Checks the addresses in the step that connects to one of them: a name may have another address a moment later. */
 const lookupOutside: LookupFunction = (hostname, options, callback) => {
   lookup(hostname, { ...options, all: true }, (error, addresses) => {
@@ -190,87 +137,8 @@ function insideError (): SourceError {
   return new SourceError('redirected', 'the host names an address inside of this network')
 }
 
-function connectionError (error: unknown): unknown {
-  const isAborted = error instanceof Error && ['AbortError', 'TimeoutError'].includes(error.name)
-  const details = errorCode(error)
-  if (error instanceof SourceError || isAborted || DISK_CODES.has(details)) return error
-  const [, code, sentence] = FAILURES.find(([codes]) => codes.test(details)) ??
-    [details, 'unreachable', 'the host cannot be reached, or breaks off'] as const
-  return new SourceError(code, sentence, { details })
-}
-
-/** What a status that is not an answer means. */
-export function statusError (status: number, headers: IncomingHttpHeaders, hasCredentials: boolean): SourceError {
-  const error = (code: SourceErrorCode, sentence: string): SourceError =>
-    new SourceError(code, sentence, { retryAfterMs: retryAfter(headers['retry-after'] ?? '') })
-  if (status === 401 || status === 403) {
-    return error('auth_failed', hasCredentials
-      ? 'the host refuses the credentials'
-      : `the host refuses the request (${status}), and no credentials are configured`)
-  }
-  if (status === 404 || status === 410) {
-    return error('not_found', 'the host has nothing at this address, or does not show it')
-  }
-  if (status === 429) return error('rate_limited', 'the host asks for fewer requests')
-  return error(status >= 500 ? 'unreachable' : 'bad_answer', `the host answers with status ${status}`)
-}
-
-/** Milliseconds, of a header that has seconds or a date. */
-function retryAfter (text: string): number | undefined {
-  const ms = /^\d+$/.test(text) ? Number(text) * 1_000 : Date.parse(text) - Date.now()
-  return Number.isFinite(ms) && ms > 0 ? ms : undefined
-}
-
-export async function readBody ({ body }: HttpAnswer, limit: number): Promise<Buffer> {
-  return await buffer(bytesOf(body, limit))
-}
-
-/** Writes a body into a new file. Returns its SHA-256 in hexadecimal digits, and its size. */
-export async function saveBody (
-  { body }: HttpAnswer, path: string, limit: number
-): Promise<{ readonly sha256: string, readonly size: number }> {
-  const hash = createHash('sha256')
-  const file = createWriteStream(path, { flags: 'wx', mode: 0o600 })
-  await pipeline(bytesOf(body, limit, hash), file)
-  return { sha256: hash.digest('hex'), size: file.bytesWritten }
-}
-
-async function * bytesOf (body: AsyncIterable<Buffer>, limit: number, hash?: Hash): AsyncGenerator<Buffer> {
-  let size = 0
-  try {
-    for await (const chunk of body) {
-      size += chunk.length
-      if (size > limit) throw new SourceError('too_large', `the host sends more than ${limit} bytes`)
-      hash?.update(chunk)
-      yield chunk
-    }
-  } catch (error) {
-    throw connectionError(error)
-  }
-}
-
-/** A JSON object that a host sent, which sentences call `what`. */
-export function parseObject (text: string, what: string): JsonObject {
-  try {
-    const value: unknown = JSON.parse(text)
-    if (isJsonObject(value)) return value
-  } catch {}
-  throw new SourceError('bad_answer', `${what} is not a JSON object`)
-}
-
 /** What makes the next request conditional, as its headers. */
 export function validatorsOf ({ headers }: HttpAnswer): RequestHeaders {
   const { etag, 'last-modified': modified } = headers
   return { ...etag && { 'if-none-match': etag }, ...modified && { 'if-modified-since': modified } }
-}
-
-/** A token as a header, or a password where the settings have a user name. */
-export async function credentialsOf (auth: SourceAuth, env: Environment): Promise<RequestHeaders> {
-  const secret = await readSecret(auth, env)
-  if (secret === undefined) return {}
-  return auth.username === undefined ? { authorization: `Bearer ${secret}` } : basic(auth.username, secret)
-}
-
-export function basic (username: string, secret: string): { readonly authorization: string } {
-  return { authorization: `Basic ${Buffer.from(`${username}:${secret}`).toString('base64')}` }
 }

@@ -3,9 +3,9 @@ import type { JsonObject } from '../../core/shared/json.ts'
 import type { Environment } from '../../operator/setting.ts'
 import { DIGEST, isAtLoopback } from '../address/parts.ts'
 import type { SourceAuth } from '../address/source-kind.ts'
-import {
-  basic, type HttpAnswer, type HttpRequest, parseObject, readBody, type RequestHeaders, saveBody, send
-} from '../http/http-client.ts'
+import { parseObject, readBody, saveBody } from '../http/body.ts'
+import { basic, type RequestHeaders } from '../http/credentials.ts'
+import { type HttpAnswer, type HttpRequest, send } from '../http/http-client.ts'
 import { readSecret } from '../secrets.ts'
 import { SourceError } from '../source-error.ts'
 import { dockerCredentials } from './docker-credentials.ts'

@@ -5,7 +5,7 @@ import { isJsonObject, type JsonObject } from '../../core/shared/json.ts'
 import { encodePath } from '../../core/shared/paths.ts'
 import { DISCOVERY_SCHEMA_ID } from '../../schemas/well-known.ts'
 import { DIGEST } from '../address/parts.ts'
-import { parseObject } from '../http/http-client.ts'
+import { parseObject } from '../http/body.ts'
 import { MAX_ENTRIES, pathProblem } from '../publish/source-tree.ts'
 import { SourceError } from '../source-error.ts'
 
@@ -24,11 +24,13 @@ export interface Artifact {
  * Reads an index of version 0.2.0, or 0.1.0 when it has no `$schema`. A bad entry is left out; the rest counts.
  * @param url of the index
  * @param isWanted whether the operator wants the skill of a name
- * @returns undefined for an index of a version that is not known
+ * @throws SourceError for what is not an index, or one of a version that is not known
  */
 export function parseIndex (text: string, url: string, isWanted: (name: string) => boolean) {
   const { $schema: schema, skills: listed } = parseObject(text, 'the index of the site')
-  if (schema !== undefined && schema !== DISCOVERY_SCHEMA_ID) return undefined
+  if (schema !== undefined && schema !== DISCOVERY_SCHEMA_ID) {
+    throw new SourceError('not_found', 'the index of the site has an unknown version')
+  }
   if (!Array.isArray(listed)) throw new SourceError('bad_answer', 'the index of the site has no list of skills')
   const leftOut: LeftOut[] = []
   const skills = new Map<string, readonly Artifact[]>()

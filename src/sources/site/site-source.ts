@@ -1,4 +1,5 @@
 import { hash, randomUUID } from 'node:crypto'
+import { setMaxListeners } from 'node:events'
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -9,10 +10,15 @@ import type { LeftOut } from '../../layout/layout.ts'
 import { MAX_FILE_BYTES, MAX_PUBLISHED_BYTES } from '../../core/shared/limits.ts'
 import { compareCodePoints, withoutEndSlashes } from '../../core/shared/text.ts'
 import { lastPart, parseUrl } from '../address/parts.ts'
-import type { Fetched, FetchOptions, SourceCommon, SourceKind } from '../address/source-kind.ts'
+import {
+  DEFAULT_TIMEOUT_MS, type Fetched, type FetchOptions, type SourceCommon, type SourceKind
+} from '../address/source-kind.ts'
 import { MAX_ARCHIVE_BYTES, unpackArchive } from '../archive/unpack.ts'
-import { credentialsOf, type RequestHeaders, saveBody, send, validatorsOf } from '../http/http-client.ts'
-import { type SourceEntry, storedFiles } from '../publish/source-tree.ts'
+import { decodeFile, saveBody } from '../http/body.ts'
+import { credentialsOf, type RequestHeaders } from '../http/credentials.ts'
+import { isAbortError } from '../http/failures.ts'
+import { send, validatorsOf } from '../http/http-client.ts'
+import { checkEntries, isUnwritable, MAX_ENTRIES, type SourceEntry, storedFiles } from '../publish/source-tree.ts'
 import { AddressError, SourceError, type SourceErrorCode } from '../source-error.ts'
 import { type Artifact, parseIndex } from './site-index.ts'
 
@@ -26,12 +32,19 @@ const MAX_INDEX_BYTES = 8 * 1_048_576
 const MAX_DOWNLOADS = 8
 const VERSIONS = ['agent-skills', 'skills'] as const
 
-/** Failures of one artifact, which cost its skill only. Others are of the site, which is then asked again. */
-const OF_ARTIFACT: Readonly<Partial<Record<SourceErrorCode, LeftOut['reason']>>> = {
+/** Part of a fetch's time after which artifacts that are still missing are left out. */
+const DOWNLOADS_PART = 0.75
+
+/** Failures of the whole site. After any other, the site has no index at that address. */
+const SITE_FAILURES: ReadonlySet<SourceErrorCode> = new Set(['unreachable', 'timeout', 'tls', 'rate_limited'])
+
+/** What failures of one artifact are called in the status. Default: `unreachable`. */
+const ARTIFACT_FAILURES: Readonly<Partial<Record<SourceErrorCode, LeftOut['reason']>>> = {
   digest_mismatch: 'digest_mismatch',
   not_found: 'not_found',
   redirected: 'not_found',
   bad_archive: 'bad_package',
+  refused_tree: 'bad_package',
   too_large: 'bound_reached'
 }
 
@@ -46,11 +59,11 @@ export const siteKind: SourceKind<SiteSource> = {
   settings: {},
   intervalMs: 300_000,
   create (address) {
-    const { pathname, hostname, origin, search } = parseUrl(address, ['https:', 'http:'])
+    const { pathname, hostname, port, origin, search } = parseUrl(address, ['https:', 'http:'])
     if (search !== '') throw new AddressError('the address of a site ends with its path: https://host/path')
     const path = withoutEndSlashes(pathname)
     const name = path === '' ? hostname.replace(/[^\w.-]+/g, '') : lastPart(path)
-    return { kind: 'site', name, layout: 'flat', url: origin + path }
+    return { kind: 'site', name: port === '' ? name : `${name}-${port}`, layout: 'flat', url: origin + path }
   },
   fetch: fetchSite
 }
@@ -60,104 +73,164 @@ export const siteKind: SourceKind<SiteSource> = {
  */
 async function fetchSite (source: SiteSource, options: FetchOptions): Promise<Fetched | undefined> {
   await mkdir(options.cache, { recursive: true, mode: 0o700 })
+  const credentials = await credentialsOf(source.auth ?? {}, options.env)
   const before = JSON.parse(options.known?.['answers'] ?? '{}') as Answers
-  const fetched = await look(source, options, before)
+  const fetched = await new SiteMirror(source, options, credentials, before).assemble()
   // The site may have published another state since its index was read.
   const isChanging = fetched?.leftOut?.some(({ reason }) => reason === 'digest_mismatch')
-  const last = isChanging === true ? await look(source, options, {}) : fetched
-  if (last?.files.entries.length === 0 && last.leftOut?.some(({ reason }) => reason !== 'excluded') === true) {
-    throw new SourceError('bad_answer', 'the site has no skill that can be used')
+  const last = isChanging === true ? await new SiteMirror(source, options, credentials, {}).assemble() : fetched
+  const bad = last?.leftOut?.find(({ reason }) => reason !== 'excluded')
+  if (last?.files.entries.length === 0 && bad !== undefined) {
+    const example = `${JSON.stringify(bad.path)} is left out (${bad.reason})`
+    throw new SourceError('bad_answer', `the site has no skill that can be used: ${example}`)
   }
   return last
 }
 
-async function look (source: SiteSource, options: FetchOptions, before: Answers): Promise<Fetched | undefined> {
-  const { url: base, include, exclude, auth = {} } = source
-  const { known, signal, tmp, cache: folder, env } = options
-  const isIncluded = include === undefined ? () => true : createMatcher(include)
-  const isExcluded = exclude === undefined ? () => false : createMatcher(exclude)
-  const credentials = await credentialsOf(auth, env)
-  const answers: Answers = {}
-  let bytes = 0
-  const { skills, leftOut } = await readIndex()
-  const files = await pLimit(MAX_DOWNLOADS).map(skills, ([name, artifacts]) => leaveOutIfBad(name, async () => {
-    const files: SourceEntry[] = []
-    for (const artifact of artifacts) files.push(await store(artifact))
-    return { name, files }
-  }))
-  const good = files.flatMap((skill) => skill ?? [])
-  leftOut.sort((a, b) => compareCodePoints(a.path, b.path))
-  const used = new Set(Object.values(answers).map(({ digest }) => digest))
-  for (const name of await readdir(folder)) if (!used.has(name)) await rm(join(folder, name), { force: true })
-  const digests = good.map(({ name, files }) => [name, ...files.map(({ id }) => id)])
-  const revision = `sha256:${hash('sha256', JSON.stringify([digests, leftOut]))}`
-  if (known?.['revision'] === revision) return undefined
-  const entries: SourceEntry[] = []
-  for (const { name, files } of good) {
-    const unpacked = await leaveOutIfBad(name, async () => files[0]?.path === '' ? await unpack(files[0]) : files)
-    for (const entry of unpacked ?? []) entries.push({ ...entry, path: `${name}/${entry.path}` })
-  }
-  const memory = { revision, answers: JSON.stringify(answers) }
-  return { revision, memory, files: storedFiles(entries), leftOut, path: '' }
+/** One look at a site. A skill that cannot be had is left out, by its name. */
+class SiteMirror {
+  readonly #source: SiteSource
+  readonly #options: FetchOptions
+  readonly #credentials: RequestHeaders
+  readonly #before: Answers
+  readonly #deadline: AbortSignal
+  readonly #answers: Answers = {}
+  readonly #leftOut: LeftOut[] = []
+  #bytes = 0
 
-  async function readIndex () {
+  /** @param before what the addresses of the site gave at the last look */
+  constructor (source: SiteSource, options: FetchOptions, credentials: RequestHeaders, before: Answers) {
+    this.#source = source
+    this.#options = options
+    this.#credentials = credentials
+    this.#before = before
+    const deadline = AbortSignal.timeout((source.timeoutMs ?? DEFAULT_TIMEOUT_MS) * DOWNLOADS_PART)
+    this.#deadline = AbortSignal.any([options.signal, deadline])
+    // Every download listens to it.
+    setMaxListeners(0, this.#deadline)
+  }
+
+  /** Reads the index of version 0.2.0, or that of 0.1.0 where there is none. */
+  async readIndex (): Promise<ReturnType<typeof parseIndex>> {
+    const { url: base, include, exclude } = this.#source
+    const isIncluded = include === undefined ? () => true : createMatcher(include)
+    const isExcluded = exclude === undefined ? () => false : createMatcher(exclude)
+    let failure: SourceError | undefined
     for (const version of VERSIONS) {
       const url = `${base}/.well-known/${version}/index.json`
       try {
-        const { stored = '' } = await store({ url, path: '' }, MAX_INDEX_BYTES)
-        const index = parseIndex(await readFile(stored, 'utf8'), url, (name) => isIncluded(name) && !isExcluded(name))
-        if (index !== undefined) return index
+        const { stored = '' } = await this.download({ url, path: '' }, this.#options.signal, MAX_INDEX_BYTES)
+        // Reads past a byte order mark.
+        const text = new TextDecoder().decode(await readFile(stored))
+        return parseIndex(text, url, (name) => isIncluded(name) && !isExcluded(name))
       } catch (error) {
-        if (!(error instanceof SourceError) || error.code !== 'not_found') throw error
+        if (!(error instanceof SourceError) || SITE_FAILURES.has(error.code)) throw error
+        if (error.code !== 'not_found') failure ??= error
       }
     }
-    throw new SourceError('not_found', 'the site has no index of skills that can be read at this path')
+    throw failure ?? new SourceError('not_found', 'the site has no index of skills that can be read at this path')
   }
 
-  /** Asks for what is not stored, or may have changed. */
-  async function store (
-    { url, path, digest }: Artifact, limit = path === '' ? MAX_ARCHIVE_BYTES : MAX_FILE_BYTES
+  /** Finds an artifact in the cache, and asks the site for one that is not there or may have changed. */
+  async download (
+    artifact: Artifact, signal: AbortSignal, limit = artifact.path === '' ? MAX_ARCHIVE_BYTES : MAX_FILE_BYTES
   ): Promise<SourceEntry> {
-    const last = digest === undefined ? before[url] : { digest, headers: {} }
-    const isThere = last !== undefined && existsSync(join(folder, last.digest))
-    const got = answers[url] = isThere && digest !== undefined ? last : await download()
-    const stored = join(folder, got.digest)
-    return { path, kind: 'file', id: got.digest, size: (await stat(stored)).size, stored }
+    const { url, path, digest } = artifact
+    const { cache } = this.#options
+    const last = digest === undefined ? this.#before[url] : { digest, headers: {} }
+    const kept = last !== undefined && existsSync(join(cache, last.digest)) ? last : undefined
+    const answer = kept !== undefined && digest !== undefined ? kept : await this.#ask(artifact, kept, signal, limit)
+    this.#answers[url] = answer
+    const stored = join(cache, answer.digest)
+    return { path, kind: 'file', id: answer.digest, size: (await stat(stored)).size, stored }
+  }
 
-    async function download (): Promise<Answer> {
-      const headers = isThere ? last.headers : {}
-      const accept = Object.keys(headers).length > 0 ? [304] : []
-      const answer = await send({ url, signal, env, credentials, headers, accept, isOneSite: true })
-      if (answer.status === 304 && last !== undefined) {
-        answer.body.destroy()
-        return last
+  async #ask (
+    { url, digest }: Artifact, kept: Answer | undefined, signal: AbortSignal, limit: number
+  ): Promise<Answer> {
+    const { cache, tmp, env } = this.#options
+    const headers = kept?.headers ?? {}
+    const accept = Object.keys(headers).length > 0 ? [304] : []
+    const answer = await send({ url, signal, env, credentials: this.#credentials, headers, accept, isOneSite: true })
+    if (answer.status === 304 && kept !== undefined) {
+      answer.body.destroy()
+      return kept
+    }
+    const file = join(tmp, randomUUID())
+    const max = Math.min(limit, MAX_PUBLISHED_BYTES - this.#bytes)
+    let saved = await saveBody(answer, file, max)
+    // The index may have the digest of an archive as it is sent.
+    if (digest !== `sha256:${saved.sha256}`) saved = await decodeFile(answer, file, max) ?? saved
+    const found = `sha256:${saved.sha256}`
+    if (digest !== undefined && digest !== found) {
+      await rm(file)
+      throw new SourceError('digest_mismatch', 'the site gives other bytes than those of the digest in its index')
+    }
+    await rename(file, join(cache, found))
+    this.#bytes += saved.size
+    return { digest: found, headers: validatorsOf(answer) }
+  }
+
+  /** Downloads and unpacks all skills. Returns undefined where they are those that are published. */
+  async assemble (): Promise<Fetched | undefined> {
+    const { cache, known } = this.#options
+    const { skills, leftOut } = await this.readIndex()
+    this.#leftOut.push(...leftOut)
+    const found = await pLimit(MAX_DOWNLOADS).map(skills, ([name, artifacts]) => this.#orLeaveOut(name, async () => {
+      const files: SourceEntry[] = []
+      for (const artifact of artifacts) files.push(await this.download(artifact, this.#deadline))
+      return { name, files }
+    }))
+    const good = found.flatMap((skill) => skill ?? [])
+    this.#leftOut.sort((a, b) => compareCodePoints(a.path, b.path))
+    const used = new Set(Object.values(this.#answers).map(({ digest }) => digest))
+    for (const name of await readdir(cache)) if (!used.has(name)) await rm(join(cache, name), { force: true })
+    const digests = good.map(({ name, files }) => [name, ...files.map(({ id }) => id)])
+    const revision = `sha256:${hash('sha256', JSON.stringify([digests, this.#leftOut]))}`
+    if (known?.['revision'] === revision) return undefined
+    const entries: SourceEntry[] = []
+    this.#bytes = 0
+    for (const { name, files } of good) {
+      entries.push(...await this.#orLeaveOut(name, async () => await this.#unpack(name, files, entries.length)) ?? [])
+    }
+    const memory = { revision, answers: JSON.stringify(this.#answers) }
+    return { revision, memory, files: storedFiles(entries), leftOut: this.#leftOut, path: '' }
+  }
+
+  /** @throws SourceError for a skill that cannot be published, or not together with those before it */
+  async #unpack (name: string, files: readonly SourceEntry[], before: number): Promise<readonly SourceEntry[]> {
+    const { tmp, signal } = this.#options
+    const archive = files.find(({ path }) => path === '')
+    const folder = join(tmp, randomUUID())
+    try {
+      const unpacked = archive === undefined ? files : await unpackArchive(archive.stored ?? '', folder, signal)
+      if (!unpacked.some(({ path }) => isMainFile(path))) {
+        throw new SourceError('bad_archive', 'the archive has no SKILL.md at its top')
       }
-      const part = join(tmp, randomUUID())
-      const { sha256, size } = await saveBody(answer, part, Math.min(limit, MAX_PUBLISHED_BYTES - bytes))
-      const found = `sha256:${sha256}`
-      if (digest !== undefined && digest !== found) {
-        throw new SourceError('digest_mismatch', 'the site gives other bytes than those of the digest in its index')
+      const entries = unpacked.map((entry) => ({ ...entry, path: `${name}/${entry.path}` }))
+      checkEntries(entries, name)
+      if (entries.some(isUnwritable)) throw new SourceError('refused_tree', 'no disk can hold a file of the skill')
+      const bytes = entries.reduce((sum, { size }) => sum + size, this.#bytes)
+      if (bytes > MAX_PUBLISHED_BYTES || before + entries.length > MAX_ENTRIES) {
+        throw new SourceError('too_large', 'the skills of the site are too large together')
       }
-      await rename(part, join(folder, found))
-      bytes += size
-      return { digest: found, headers: validatorsOf(answer) }
+      this.#bytes = bytes
+      return entries
+    } catch (error) {
+      await rm(folder, { recursive: true, force: true })
+      throw error
     }
   }
 
-  /** @throws SourceError for an archive that is refused, or is not a skill */
-  async function unpack ({ stored = '' }: SourceEntry): Promise<readonly SourceEntry[]> {
-    const entries = await unpackArchive(stored, join(tmp, randomUUID()), signal)
-    if (entries.some(({ path }) => isMainFile(path))) return entries
-    throw new SourceError('bad_archive', 'the archive has no SKILL.md at its top')
-  }
-
-  async function leaveOutIfBad<T> (name: string, job: () => Promise<T>): Promise<T | undefined> {
+  /** Does work for one skill, and leaves it out where the work fails for a reason of its own. */
+  async #orLeaveOut<T> (name: string, work: () => Promise<T>): Promise<T | undefined> {
     try {
-      return await job()
+      return await work()
     } catch (error) {
-      const reason = error instanceof SourceError ? OF_ARTIFACT[error.code] : undefined
-      if (reason === undefined) throw error
-      leftOut.push({ path: name, reason })
+      const isLate = this.#deadline.aborted && isAbortError(error)
+      if (this.#options.signal.aborted || !(error instanceof SourceError || isLate)) throw error
+      const code = error instanceof SourceError ? error.code : 'timeout'
+      this.#leftOut.push({ path: name, reason: ARTIFACT_FAILURES[code] ?? 'unreachable' })
       return undefined
     }
   }

@@ -1,0 +1,97 @@
+import { createHash, type Hash } from 'node:crypto'
+import { createReadStream, createWriteStream } from 'node:fs'
+import { rename, rm } from 'node:fs/promises'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import type { Transform } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
+import { pipeline } from 'node:stream/promises'
+import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
+import { isJsonObject, type JsonObject } from '../../core/shared/json.ts'
+import { SourceError } from '../source-error.ts'
+import { connectionError } from './failures.ts'
+
+/** Content codings that some hosts use although none was asked for. */
+const DECODERS: ReadonlyMap<string, () => Transform> = new Map<string, () => Transform>([
+  ['gzip', createGunzip], ['x-gzip', createGunzip], ['deflate', createInflate], ['br', createBrotliDecompress]
+])
+
+interface Answer {
+  readonly headers: IncomingHttpHeaders
+  readonly body: IncomingMessage
+}
+
+interface SavedBody {
+  /** In hexadecimal digits. */
+  readonly sha256: string
+  /** Bytes. */
+  readonly size: number
+}
+
+export async function readBody ({ body }: Answer, limit: number): Promise<Buffer> {
+  return await buffer(bytesOf(body, limit))
+}
+
+/** Writes a body into a new file, as it was sent. */
+export async function saveBody ({ headers, body }: Answer, path: string, limit: number): Promise<SavedBody> {
+  // Waits for no bytes that would be refused: they may never come.
+  if (Number(headers['content-length'] ?? 0) <= limit) return await save(body, path, limit)
+  body.destroy()
+  throw tooLargeError(limit)
+}
+
+/** Removes the content coding of a saved body. Returns undefined where it has none. */
+export async function decodeFile ({ headers }: Answer, path: string, limit: number): Promise<SavedBody | undefined> {
+  const coding = headers['content-encoding']?.trim().toLowerCase() ?? ''
+  if (coding === '' || coding === 'identity') return undefined
+  const createDecoder = DECODERS.get(coding)
+  if (createDecoder === undefined) throw new SourceError('bad_answer', 'the host sends an unknown content coding')
+  const decoded = `${path}.decoded`
+  try {
+    const saved = await pipeline(
+      createReadStream(path), createDecoder(), async (bytes: AsyncIterable<Buffer>) => await save(bytes, decoded, limit)
+    )
+    await rename(decoded, path)
+    return saved
+  } catch (error) {
+    throw connectionError(error)
+  }
+}
+
+async function save (bytes: AsyncIterable<Buffer>, path: string, limit: number): Promise<SavedBody> {
+  const hash = createHash('sha256')
+  const file = createWriteStream(path, { flags: 'wx', mode: 0o600 })
+  try {
+    await pipeline(bytesOf(bytes, limit, hash), file)
+  } catch (error) {
+    await rm(path, { force: true })
+    throw error
+  }
+  return { sha256: hash.digest('hex'), size: file.bytesWritten }
+}
+
+async function * bytesOf (body: AsyncIterable<Buffer>, limit: number, hash?: Hash): AsyncGenerator<Buffer> {
+  let size = 0
+  try {
+    for await (const chunk of body) {
+      size += chunk.length
+      if (size > limit) throw tooLargeError(limit)
+      hash?.update(chunk)
+      yield chunk
+    }
+  } catch (error) {
+    throw connectionError(error)
+  }
+}
+
+function tooLargeError (limit: number): SourceError {
+  return new SourceError('too_large', `the host sends more than ${limit} bytes`)
+}
+
+/** Parses a JSON object that a host sent. @param what names it in the error */
+export function parseObject (text: string, what: string): JsonObject {
+  try {
+    const value: unknown = JSON.parse(text)
+    if (isJsonObject(value)) return value
+  } catch {}
+  throw new SourceError('bad_answer', `${what} is not a JSON object`)
+}
