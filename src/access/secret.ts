@@ -9,15 +9,25 @@ const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 
 /** 178 bits of randomness. */
 const RANDOM_CHARACTERS = 30
+const CHECKSUM_CHARACTERS = 8
 
-/** A new secret, which scanners find by its prefix, and whose CRC-32 shows a typo without a look-up. */
+/** Creates a secret: a prefix that scanners find, random characters, and a CRC-32 that shows a typing mistake. */
 export function createSecret (kind: SecretKind): string {
   const random = Array.from({ length: RANDOM_CHARACTERS }, () => ALPHABET[randomInt(ALPHABET.length)]).join('')
-  const body = SECRET_PREFIXES[kind] + random
-  return body + crc32(body).toString(16).padStart(8, '0')
+  return withChecksum(SECRET_PREFIXES[kind] + random)
 }
 
-/** What the access file holds of a secret: SHA-256 in hex. A slow hash adds nothing to 178 random bits. */
+/** Tells whether a text begins like a secret of the service, and its checksum is not that of the rest. */
+export function isDamaged (secret: string): boolean {
+  const begins = Object.values(SECRET_PREFIXES).some((prefix) => secret.startsWith(prefix))
+  return begins && withChecksum(secret.slice(0, -CHECKSUM_CHARACTERS)) !== secret
+}
+
+function withChecksum (body: string): string {
+  return body + crc32(body).toString(16).padStart(CHECKSUM_CHARACTERS, '0')
+}
+
+/** Returns what the access file has of a secret: its SHA-256 in hex. A slow hash adds nothing to 178 random bits. */
 export function digestOf (secret: string): string {
   return hash('sha256', secret, 'hex')
 }

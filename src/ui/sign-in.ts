@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Access } from '../access/access.ts'
 import { READ_SCOPE } from '../access/policy.ts'
+import { isDamaged } from '../access/secret.ts'
 import { SESSION_COOKIE } from '../access/session.ts'
 import { own } from '../core/shared/json.ts'
 import { HttpProblem } from '../http/problem.ts'
@@ -32,7 +33,10 @@ export function signInRoutes (app: FastifyInstance, { pages, access, prefix, pub
     const found = access.findToken(token)
     if (found === 'token_expired') return await showForm(request, reply, 'This token has expired. Ask for a new one')
     if (typeof found === 'string') {
-      return await showForm(request, reply, 'This token is unknown. Check that you have copied all of it')
+      const problem = isDamaged(token)
+        ? 'This token is damaged: a character is wrong or missing. Copy it once more'
+        : 'This token is unknown. Ask for a new one'
+      return await showForm(request, reply, problem)
     }
     if (!found.scopes.has(READ_SCOPE)) {
       return await showForm(request, reply, `This token may not read skills: it lacks the scope ${READ_SCOPE}`)

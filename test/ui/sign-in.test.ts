@@ -1,4 +1,5 @@
 import t, { type Test } from 'tap'
+import { createSecret } from '../../src/access/secret.ts'
 import { buildGuarded, newSecret, type Secret } from '../helper/guarded.ts'
 import { listedNames, openPage } from '../helper/pages.ts'
 import { skill } from '../helper/skills.ts'
@@ -75,7 +76,9 @@ t.test('K97: a token that does not admit to the pages gets a sentence, and no co
   const { url } = await startService(t)
   const cases: ReadonlyArray<{ readonly token: Secret['text'], readonly sentence: RegExp }> = [
     { token: '', sentence: /This token is unknown/ },
-    { token: `${ann.text}x`, sentence: /This token is unknown/ },
+    { token: `${ann.text}x`, sentence: /This token is damaged/ },
+    { token: ann.text.slice(0, -1), sentence: /This token is damaged/ },
+    { token: createSecret('token'), sentence: /This token is unknown\. Ask for a new one/ },
     { token: '<script>alert(1)</script>', sentence: /This token is unknown/ },
     { token: late.text, sentence: /This token has expired\. Ask for a new one/ },
     { token: meter.text, sentence: /it lacks the scope skills:read/ }
