@@ -58,7 +58,7 @@ t.test('K83: requests through a proxy are those that the host would get without 
     readonly host?: string
     /** The name in TLS; false for none. */
     readonly servername?: string | false
-    readonly error?: object
+    readonly error?: { readonly code: string, readonly message: string | RegExp }
   }
   const cases: readonly Case[] = [
     {
