@@ -336,7 +336,7 @@ t.test('K77: what changed in a skill since a revision that somebody had: files, 
     }
   })
   const page = `${url}/ui/skills/demo`
-  t.match((await open(`${page}/changes`)).text, /nothing has changed in it/)
+  t.match((await open(`${page}/changes`)).text, /remembers no earlier revision/)
   const { revision } = (await fetch('/catalog/demo')).json() as { readonly revision: string }
   passTick(folder)
   writeFileSync(join(root, 'demo/SKILL.md'), skillText('demo', 'One.\n\nThree <i>.\n'))

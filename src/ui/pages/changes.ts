@@ -35,9 +35,10 @@ ${revisions.length > 0 && html`<section aria-labelledby="revisions"><h2 id="revi
 
 function unknown (from: string | undefined): Html {
   const why = from === undefined
-    ? 'Since somebody first asked this service for the skill, nothing has changed in it.'
+    ? 'This service remembers no earlier revision of the skill yet.'
     : html`The revision ${digest(from)} is not kept any more.`
-  return html`<p class="nothing">${why} A revision stays comparable for some minutes after the skill has changed.</p>`
+  return html`<p class="nothing">${why} It keeps revisions that were asked for, for
+some minutes after the skill has changed.</p>`
 }
 
 function changeList (files: readonly FileChange[], name: string, from: string, addresses: Addresses): Html {
