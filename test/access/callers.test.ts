@@ -9,7 +9,8 @@ import { followRoutes } from '../helper/build.ts'
 import { skill, skillText } from '../helper/skills.ts'
 
 /** Routes that answer everybody: probes, webhooks, which are signed, and what pages are made of. */
-const OPEN = ['/hooks/git', '/livez', '/readyz', ...['catalog.css', 'catalog.js', 'icon.svg'].map((name) => `/ui/assets/${name}`)]
+const ASSETS = ['catalog.css', 'catalog.js', 'icon.svg'].map((name) => `/ui/assets/${name}`)
+const OPEN = ['/hooks/git', '/livez', '/readyz', ...ASSETS, '/ui/sign-in', '/ui/sign-out']
 
 const END = Math.floor(Date.now() / 1_000) * 1_000 + 86_400_000
 const [ann, bob] = [newSecret('ann', 'groups: [docs]'), newSecret('bob', 'groups: [ops]')]

@@ -148,11 +148,13 @@ export class RootWatcher {
     clearTimeout(this.#startTimer)
     if (this.#isClosed) return
     this.#errors = 0
-    this.#isReady = this.#places.length === 0
+    // A folder that is missing is found by the next looks; chokidar would never be ready.
+    const folders = [...this.#folders.keys()].filter(isFolder)
+    this.#isReady = folders.length === 0
     if (this.#isReady) return
     this.#startTimer = setTimeout(() => { this.#report('NOT_READY') }, STARTING_MS).unref()
     let events = 0
-    const watcher = watch([...this.#folders.keys()].filter(isFolder), {
+    const watcher = watch(folders, {
       ignoreInitial: true,
       followSymlinks: false,
       usePolling: false,
