@@ -74,7 +74,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   if (options.tracing !== undefined) await app.register(options.tracing)
   await app.register(connections, { shutdown })
   await app.register(security, { loopbackOnly, allowedHosts })
-  await app.register(errors, { basePath, translate })
+  await app.register(errors, { basePath, translate, skillsOf })
   await app.register(cors, { allowedOrigins })
   if (access !== undefined) await app.register(access.plugin)
   await app.register(validation, { shared: [...sharedSchemas, ...toolSchemas] })

@@ -104,9 +104,13 @@ export function statusOf (error: unknown): number {
   return problems[toKnownError(error).code].status
 }
 
-/** Makes the answer the problem that `error` is. Returns its body. */
-export function renderProblem (error: unknown, request: FastifyRequest, reply: FastifyReply): Buffer {
-  const problem = problemOf(error, request, reply)
+/** Makes the answer the problem that `error` is. Returns its body. @param suggestion what the caller may have meant */
+export function renderProblem (
+  error: unknown, request: FastifyRequest, reply: FastifyReply, suggestion?: string
+): Buffer {
+  const { detail, ...rest } = problemOf(error, request, reply)
+  const hint = suggestion === undefined ? '' : `. Did you mean ${JSON.stringify(suggestion)}?`
+  const problem = { ...rest, detail: `${detail}${hint}` }
   reply.type(PROBLEM_MEDIA_TYPE)
   // As bytes: to a string Fastify would append `; charset=utf-8`, which this media type does not define.
   return Buffer.from(JSON.stringify(problem))

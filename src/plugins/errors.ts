@@ -1,6 +1,8 @@
 import type { FastifyInstance, FastifyRequest, HTTPMethods } from 'fastify'
 import fp from 'fastify-plugin'
+import type { SkillsOf } from '../http/callers.ts'
 import { HttpProblem, renderProblem, toInstance } from '../http/problem.ts'
+import { suggestName } from '../http/suggestion.ts'
 import { problems } from '../schemas/problem.ts'
 
 /** A path below a skill that is none of the skill's routes: most likely that of a file. */
@@ -10,6 +12,7 @@ interface ErrorsOptions {
   readonly basePath: string
   /** What an error is to the caller of a request. */
   readonly translate: (error: unknown, request: FastifyRequest) => unknown
+  readonly skillsOf: SkillsOf
 }
 
 /** 404, or 405 with `Allow` when the path exists for other methods: Fastify has one answer for both. */
@@ -32,8 +35,12 @@ function noRoute (app: FastifyInstance, request: FastifyRequest, basePath: strin
 }
 
 /** One shape for every error that passes through Fastify; `http/connections.ts` has those that do not. */
-export const errors = fp<ErrorsOptions>(function errors (app, { basePath, translate }, done) {
-  app.setErrorHandler((error, request, reply) => reply.send(renderProblem(translate(error, request), request, reply)))
+export const errors = fp<ErrorsOptions>(function errors (app, { basePath, translate, skillsOf }, done) {
+  app.setErrorHandler(async (error, request, reply) => {
+    const translated = translate(error, request)
+    const suggestion = await suggestName(translated, request, () => skillsOf(request))
+    return reply.send(renderProblem(translated, request, reply, suggestion))
+  })
   app.setNotFoundHandler((request) => { throw noRoute(app, request, basePath) })
   // Before the body is read, which nobody wants. After every `onRequest`: `cors` lets pages read these answers too.
   app.addHook('preParsing', (request, _reply, payload, next) => {

@@ -219,7 +219,7 @@ t.test('K62: an issuer whose answers are no good lets nobody in, is logged once,
       const response = await get('/skills', await sign({ sub: `s${round}` }))
       t.match([response.status, await response.json()], [503, { code: 'issuer_unavailable' }], label)
     }
-    t.ok(count() <= 3, `${count()} requests`)
+    t.ok(count() <= 6, `${count()} requests: metadata and keys, and once more after the pause`)
     const lines = logText().split('\n').filter((line) => line.includes('cannot read the keys') && line.includes(url))
     t.equal(lines.length, 1, label)
   }

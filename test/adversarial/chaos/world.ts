@@ -28,7 +28,7 @@ export const LINKED = [`${LINK_TARGET}/one`, `${LINK_TARGET}/two`] as const
 export const STAGING = '/staging'
 
 /** Lines of frontmatter that cannot be read; name and description come before them, and stay. */
-export const DAMAGES = ['argument-hint: [a] [b]', 'metadata: {"a": 1 "b": 2}', 'license: MIT\nlicense: ISC', 'compatibility: "open', 'metadata: {\n}}'] as const
+export const DAMAGES = ['argument-hint: [a] [b]', 'metadata: {"a": 1 "b": 2}', 'license: [MIT', 'compatibility: "open', 'metadata: {\n}}'] as const
 
 const LARGE_BYTES = 300_000
 const MEDIUM_BYTES = 40_000
