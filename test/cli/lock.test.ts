@@ -137,7 +137,7 @@ t.test('K95: what cannot be read or written is one line of lock, sign and export
   fs.symlinkSync('circle', join(cwd, 'circle'))
   execFileSync('mkfifo', [join(cwd, 'pipe')])
   for (const [argv, line] of [
-    [['lock', 'skills', './missing'], /'\.\/missing' cannot be read: ENOENT: no such file or directory$/],
+    [['lock', 'skills', './missing'], /'\.\/missing' does not exist: give a folder of skills, a skill, or a SKILL\.md\n?$/],
     [['lock', 'empty'], /'empty' has no skills: no folder in it has a SKILL\.md$/],
     [['lock', 'skills', '--out', 'missing/x.lock'], /--out: \S*missing\/x\.lock cannot be written \(ENOENT: /],
     [['lock', 'skills', '--out', 'empty'], /--out: \S*empty cannot be written \(EISDIR: .*\)$/],

@@ -235,7 +235,7 @@ t.test('K83: what is wrong stops the start with the line and the key', async (t)
     ['sources:\n  - git: https://h.example/r.git\n    s3: s3://bbb\n', /^FILE:3: sources\[0\]\.s3 is a second source next to git: keep one/],
     ['sources:\n  - folder: a\n    ref: main\n', /^FILE:3: sources\[0\]\.ref is not a setting of a source of kind folder with the layout flat/],
     ['sources:\n  - git: https://u:hunter2@h.example/r.git\n', /^FILE:2: .*password/],
-    ['sources:\n  - git: https://h.example/r.git\n    ref: --x\n', /^FILE:2: .*a ref is/],
+    ['sources:\n  - git: https://h.example/r.git\n    ref: --x\n', /^FILE:3: sources\[0\]\.ref .*is not a ref of git/],
     ['sources:\n  - git: https://h.example/r.git#v1\n', /^FILE:2: sources\[0\]\.git cannot be used: .*# has keys/],
     [`sources:\n  - archive: https://h.example/a.zip#sha256:${'a'.repeat(64)}\n`, /^FILE:2: .*# has keys/],
     ['sources:\n  - s3: s3://bucket/x\n    endpoint: minio:9000\n', /^FILE:2: sources\[0\]\.s3 cannot be used: the endpoint of a bucket/],

@@ -1,4 +1,5 @@
 import { isJsonObject } from '../../core/shared/json.ts'
+import { yieldIfNeeded } from '../../core/shared/async.ts'
 import type { View } from '../../core/view.ts'
 import { MAX_TOOL_CALLS, MAX_TOOL_RESULTS_BYTES, TOOL_CALL_CONCURRENCY } from '../limits.ts'
 import type { ToolCall } from '../dialects/dialect.ts'
@@ -88,6 +89,7 @@ export function createToolCallHandler ({ registry, log, observer }: ToolCallHand
       }
       const outcome = await runTool(tool, call.args, run, call.id, refusal)
       if (refusal !== undefined) return write(call, outcome)
+      await yieldIfNeeded()
       // JSON is as long as its text at least: what cannot fit is not even written.
       const result = outcome.text.length > bytesLeft ? undefined : write(call, outcome)
       bytesLeft = result === undefined ? -1 : bytesLeft - Buffer.byteLength(result)
