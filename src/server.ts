@@ -74,7 +74,9 @@ async function openServer (config: Config, options: ServerOptions, shutdown: Shu
   const { output, logger } = await openLog(config.logLevel, env, config.logFormat)
   const open: { parts?: Awaited<ReturnType<typeof openParts>> } = {}
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.removeAllListeners(signal)
-  const signals = closeWithGrace({ delay: false, logger, skip: NOT_HANDLED }, async ({ signal, err }) => {
+  // A preview has no files to read again: it ends with its terminal.
+  const skip = preview === undefined ? NOT_HANDLED : NOT_HANDLED.filter((signal) => signal !== 'SIGHUP')
+  const signals = closeWithGrace({ delay: false, logger, skip }, async ({ signal, err }) => {
     const delaySeconds = err || open.parts?.app.server.listening !== true ? 0 : config.shutdownDelay
     if (errorCode(err) === 'EMFILE') logger.fatal({ err }, 'stopping: too many open files: raise the limit (ulimit -n)')
     else if (err) logger.fatal({ err }, 'stopping because of an unhandled error')
@@ -86,7 +88,7 @@ async function openServer (config: Config, options: ServerOptions, shutdown: Shu
   const reloadAll = coalesce(async () => {
     if (open.parts !== undefined && !shutdown.isStopping) await reload({ ...open.parts, config, log: logger })
   })
-  process.on('SIGHUP', () => { void reloadAll() })
+  if (preview === undefined) process.on('SIGHUP', () => { void reloadAll() })
   shutdown.add(() => {
     // While the process stops, a second signal ends it.
     if (shutdown.isStopping) return
