@@ -80,6 +80,8 @@ export function createToolCallHandler ({ registry, log, observer }: ToolCallHand
     const write = (call: ToolCall, outcome: ToolOutcome) => JSON.stringify(dialect.writeResult(call, outcome))
     let bytesLeft = MAX_TOOL_RESULTS_BYTES
     const answer = async (call: ToolCall): Promise<string> => {
+      // Calls that begin together would read large files in one turn.
+      for (let pause = yieldIfNeeded(); pause !== undefined; pause = yieldIfNeeded()) await pause
       const tool = toolOf(call)
       const refusal = bytesLeft < 0 ? RESULT_LIMIT_MESSAGE : await admit?.(tool)
       if (tool === undefined) {
