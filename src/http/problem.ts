@@ -108,12 +108,11 @@ export function statusOf (error: unknown): number {
 export function renderProblem (
   error: unknown, request: FastifyRequest, reply: FastifyReply, suggestion?: string
 ): Buffer {
-  const { detail, ...rest } = problemOf(error, request, reply)
+  const problem = problemOf(error, request, reply)
   const hint = suggestion === undefined ? '' : `. Did you mean ${JSON.stringify(suggestion)}?`
-  const problem = { ...rest, detail: `${detail}${hint}` }
   reply.type(PROBLEM_MEDIA_TYPE)
   // As bytes: to a string Fastify would append `; charset=utf-8`, which this media type does not define.
-  return Buffer.from(JSON.stringify(problem))
+  return Buffer.from(JSON.stringify({ ...problem, detail: `${problem.detail}${hint}` }))
 }
 
 /** Fastify's messages are its own affair, and some echo the URL. */
