@@ -32,6 +32,8 @@ export interface AppOptions extends Pick<Config, 'host'>, Partial<Pick<Config, A
   readonly access?: Access | undefined
   /** The lock and the trust file. */
   readonly trust?: Pick<Trust, 'files' | 'quarantinedIn' | 'originOf'> | undefined
+  /** The last reload of the configuration: why it failed. */
+  readonly reload?: { readonly remark: string | undefined }
   /** Begun by what stops the process. */
   readonly shutdown?: Shutdown
   /** Makes spans of requests: registered before all others. */

@@ -1,58 +1,105 @@
 import type { Access } from './access/access.ts'
 import type { OpenedRoots } from './config/roots.ts'
-import { ConfigError } from './operator/setting.ts'
 import type { Config } from './config/settings.ts'
 import type { CoreLog } from './core/shared/log.ts'
 import type { SkillManager } from './core/skill-manager.ts'
+import type { Prepared } from './operator/prepared.ts'
+import { ConfigError } from './operator/setting.ts'
+import type { PreparedSources } from './sources/sources.ts'
 import type { Trust } from './trust/trust.ts'
 
-interface Reloaded {
+interface ReloadedParts {
   readonly config: Pick<Config, 'configFile' | 'auditLog'>
   readonly roots: OpenedRoots
   readonly skills: SkillManager
   readonly access: Access | undefined
   readonly trust: Trust | undefined
-  readonly observation: { reopen (): void }
+  readonly observation: { reopen (): Promise<boolean> }
   readonly log: CoreLog
 }
 
-/**
- * What SIGHUP does: operators' files are read again, and the audit log is opened again. The process goes on, whatever
- * is in them: a file that cannot be used changes nothing.
- */
-export async function reload (parts: Reloaded): Promise<void> {
-  const { config: { configFile, auditLog }, roots: { sources }, access, trust, observation, log } = parts
-  if (auditLog !== undefined) observation.reopen()
-  // Before the access file, whose rules may name new sources.
-  const changes = configFile === undefined ? undefined : await reloadSources(configFile, parts)
-  const files = [access?.file ?? [], trust?.files ?? []].flat()
-  await Promise.all(files.map((file) => file.reload()))
-  sources.checkSoon()
-  const read = files.filter(({ remark }) => remark === undefined).map(({ path }) => path)
-  const checked = sources.status.map(({ name }) => name)
-  const done = {
-    ...read.length > 0 && { read },
-    ...changes !== undefined && { sources: changes },
-    ...checked.length > 0 && { checked },
-    ...auditLog !== undefined && { auditLog: 'reopened' }
-  }
-  const hasFiles = files.length > 0 || configFile !== undefined || Object.keys(done).length > 0
-  log.info(done, hasFiles ? 'SIGHUP: done' : 'SIGHUP: there is no file to read again')
+interface Next {
+  /** Access file, lock and trust file. */
+  readonly policies: readonly Prepared[]
+  /** Absent without a configuration file. */
+  readonly roots: PreparedSources | undefined
 }
 
-/** Returns what has become of the sources; undefined when the file cannot be used. */
-async function reloadSources (file: string, parts: Reloaded): Promise<string | undefined> {
-  const { roots, skills, access, trust, log } = parts
-  try {
-    const changes = await roots.reload(async (names) => { await access?.policyFor(names) })
-    const guarded = trust?.guard(roots.sources.roots)
-    await trust?.start()
-    await skills.setRoots(guarded ?? roots.sources.roots)
-    const made = Object.entries(changes).filter(([, names]) => names.length > 0)
-    return made.map(([change, names]) => `${change} ${names.join(', ')}`).join('; ') || 'no change'
-  } catch (error) {
-    const problem = error instanceof ConfigError ? { problem: error.message } : { err: error }
-    log.warn({ file, ...problem }, 'SIGHUP: the configuration file cannot be used; the sources stay as they are')
-    return undefined
+/**
+ * Reloads what the operator configured, at SIGHUP: prepares everything, commits it in one step, and retires what was
+ * replaced. A reload that fails while it is prepared changes nothing.
+ */
+export class Reload {
+  readonly #parts: ReloadedParts
+  #problem: string | undefined
+
+  constructor (parts: ReloadedParts) {
+    this.#parts = parts
+  }
+
+  /** What /readyz says after a reload that failed. The reason may quote a file, so the log alone has it. */
+  get remark (): string | undefined {
+    return this.#problem && 'the last reload failed, so the configuration before it stays in force; the log says why'
+  }
+
+  async run (): Promise<void> {
+    const { log } = this.#parts
+    try {
+      const next = await this.#prepare()
+      this.#problem = undefined
+      await this.#commit(next)
+      this.#logDone(next)
+    } catch (error) {
+      const reason = error instanceof ConfigError ? { problem: error.message } : { err: error }
+      this.#problem = error instanceof Error ? error.message : String(error)
+      log.warn(reason, 'SIGHUP: reload failed; the configuration before it stays in force')
+    }
+    // Sources are checked in any case: an operator may have mended what they need.
+    this.#parts.roots.sources.checkSoon()
+  }
+
+  /** Reads, checks and opens everything, and changes nothing but the audit log, which has the same path as before. */
+  async #prepare (): Promise<Next> {
+    const { config: { configFile, auditLog }, roots: present, access, trust, observation } = this.#parts
+    if (auditLog !== undefined && !await observation.reopen()) {
+      throw new ConfigError(`AUDIT_LOG: ${auditLog} cannot be opened; it is tried again each second`)
+    }
+    const roots = configFile === undefined ? undefined : await present.prepare()
+    try {
+      const names = (roots ?? present.sources).roots.map(({ name }) => name)
+      return { roots, policies: [...await trust?.prepare(names) ?? [], await access?.prepare(names) ?? []].flat() }
+    } catch (error) {
+      await roots?.discard()
+      throw error
+    }
+  }
+
+  /** Puts policies in force, then roots: no skill of a new root is served before its rules are. */
+  async #commit ({ policies, roots }: Next): Promise<void> {
+    const { skills, trust } = this.#parts
+    const guarded = roots && trust?.guard(roots.roots)
+    for (const policy of policies) policy.commit()
+    if (roots === undefined) return
+    roots.commit()
+    await trust?.check()
+    await skills.setRoots(guarded ?? roots.roots)
+    await trust?.retire()
+    await roots.retire()
+  }
+
+  #logDone ({ roots }: Next): void {
+    const { config: { auditLog }, roots: { sources }, access, trust, log } = this.#parts
+    const read = [access?.file ?? [], trust?.files ?? []].flat().map(({ path }) => path)
+    const checked = sources.status.map(({ name }) => name)
+    const changes = Object.entries(roots?.changes ?? {}).filter(([, names]) => names.length > 0)
+    const done = {
+      ...read.length > 0 && { read },
+      ...roots !== undefined && {
+        sources: changes.map(([change, names]) => `${change} ${names.join(', ')}`).join('; ') || 'no change'
+      },
+      ...checked.length > 0 && { checked },
+      ...auditLog !== undefined && { auditLog: 'reopened' }
+    }
+    log.info(done, Object.keys(done).length > 0 ? 'SIGHUP: done' : 'SIGHUP: there is no file to read again')
   }
 }

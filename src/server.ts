@@ -19,7 +19,7 @@ import { overloadLimits } from './plugins/overload.ts'
 import { createLimits, type Limits } from './limits/limits.ts'
 import { connectStore, type LimitsStore } from './limits/store.ts'
 import { observe, type Observation } from './observe/observe.ts'
-import { reload } from './reload.ts'
+import { Reload } from './reload.ts'
 import { startSummary } from './start-summary.ts'
 import { createToolRegistry } from './tools/registry.ts'
 import { createTools } from './tools/tools.ts'
@@ -29,7 +29,7 @@ import { createTools } from './tools/tools.ts'
  * for diagnostics.
  */
 const NOT_HANDLED: closeWithGrace.AllEvents[] = [
-  'SIGILL', 'SIGTRAP', 'SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGSEGV', 'SIGUSR2', 'SIGHUP'
+  'SIGILL', 'SIGTRAP', 'SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGSEGV', 'SIGUSR2'
 ]
 
 /** Open connections at the same time: descriptors are left for reading skills. */
@@ -73,9 +73,9 @@ async function openServer (config: Config, options: ServerOptions, shutdown: Shu
   const { env, preview } = options
   const { output, logger } = await openLog(config.logLevel, env, config.logFormat)
   const open: { parts?: Awaited<ReturnType<typeof openParts>> } = {}
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.removeAllListeners(signal)
-  // A preview has no files to read again: it ends with its terminal.
-  const skip = preview === undefined ? NOT_HANDLED : NOT_HANDLED.filter((signal) => signal !== 'SIGHUP')
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.removeAllListeners(signal)
+  // A preview ends with its terminal.
+  const skip: typeof NOT_HANDLED = preview === undefined ? [...NOT_HANDLED, 'SIGHUP'] : NOT_HANDLED
   const signals = closeWithGrace({ delay: false, logger, skip }, async ({ signal, err }) => {
     const delaySeconds = err || open.parts?.app.server.listening !== true ? 0 : config.shutdownDelay
     if (errorCode(err) === 'EMFILE') logger.fatal({ err }, 'stopping: too many open files: raise the limit (ulimit -n)')
@@ -86,7 +86,7 @@ async function openServer (config: Config, options: ServerOptions, shutdown: Shu
     await shutdown.drain(opening, logger)
   })
   const reloadAll = coalesce(async () => {
-    if (open.parts !== undefined && !shutdown.isStopping) await reload({ ...open.parts, config, log: logger })
+    if (!shutdown.isStopping) await open.parts?.reload.run()
   })
   if (preview === undefined) process.on('SIGHUP', () => { void reloadAll() })
   shutdown.add(() => {
@@ -167,6 +167,7 @@ async function openParts (
     trust,
     readings
   })
+  const reload = new Reload({ ...opened, observation, config, log: logger })
   // Before the skills: lines of the audit log wait for their revisions.
   shutdown.add(() => observation.close())
   const app = built.app = await buildApp({
@@ -175,6 +176,7 @@ async function openParts (
     access,
     trust,
     sources,
+    reload,
     registry,
     logger,
     version,
@@ -192,7 +194,7 @@ async function openParts (
   })
   shutdown.add(() => app.close())
   app.server.maxConnections = MAX_CONNECTIONS
-  return { ...opened, app, observation }
+  return { ...opened, app, observation, reload }
 }
 
 /** Without limits where nothing is limited. */

@@ -1,11 +1,12 @@
 import { stat } from 'node:fs/promises'
 import type { IncomingMessage } from 'node:http'
+import { isDeepStrictEqual } from 'node:util'
 import type { FastifyBaseLogger, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import fastifyCookie from '@fastify/cookie'
 import fp from 'fastify-plugin'
 import { FollowedFile } from '../operator/followed-file.ts'
+import type { Prepared } from '../operator/prepared.ts'
 import type { Environment } from '../operator/setting.ts'
-import { readTextFile } from '../operator/yaml-file.ts'
 import type { View } from '../core/view.ts'
 import { SkillError } from '../core/shared/errors.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
@@ -96,10 +97,14 @@ export class Access {
     })
   }
 
-  /** @throws ConfigError when the file cannot be used with roots of these names */
-  async policyFor (roots: readonly string[]): Promise<Policy> {
-    const { file, publicUrl } = this.#options
-    return new Policy(file, await readTextFile(file), roots, publicUrl)
+  /**
+   * Reads the access file for roots of these names.
+   * @throws ConfigError when it cannot be used with them
+   */
+  async prepare (roots: readonly string[]): Promise<Prepared> {
+    const isOther = !isDeepStrictEqual(roots, this.file.value.roots)
+    const { publicUrl } = this.#options
+    return await this.file.prepare((path, text) => new Policy(path, text, roots, publicUrl), isOther)
   }
 
   readonly skillsOf = ({ admission }: FastifyRequest): View => admission?.view ?? this.nothing

@@ -53,7 +53,8 @@ export class Policy {
   /** What callers see, by the `view` of principals: one for all who are in the same groups. */
   readonly views = new LRUCache<string, View>({ max: MAX_VIEWS })
   readonly #file: YamlFile<AccessFile>
-  readonly #roots: readonly string[]
+  /** Names of all roots. */
+  readonly roots: readonly string[]
   readonly #usedGroups: ReadonlySet<string>
 
   /**
@@ -70,7 +71,7 @@ export class Policy {
     const file = parseYamlFile(path, text, AccessFileSchema)
     const { anonymous = [], rules = [], issuers = [] } = file.value
     this.#file = file
-    this.#roots = roots
+    this.roots = roots
     this.#usedGroups = new Set(rules.flatMap(({ groups }) => groups))
     this.rules = rules.map((rule, index) => this.#readRule(rule, index))
     const names = new Set<string>()
@@ -100,6 +101,8 @@ export class Policy {
     const rules = this.rules.filter((rule) => rule.groups.some((group) => groups.has(group)))
     const grants = new Map<string, Grant | undefined>()
     const find = (root: string): Grant | undefined => {
+      // A root that goes with the same reload as the file before.
+      if (!this.roots.includes(root)) return undefined
       const own = rules.filter(({ roots }) => roots?.includes(root) !== false)
       if (own.length === 0) return undefined
       const seesAll = own.some(({ skills }) => skills === undefined)
@@ -115,8 +118,8 @@ export class Policy {
   #readRule (rule: Entry<'rules'>, index: number): Rule {
     const { roots, skills } = rule
     for (const [at, root] of roots?.entries() ?? []) {
-      const isKnown = this.#roots.includes(root)
-      if (!isKnown) throw this.#file.error(['rules', index, 'roots', at], noSuchRoot(root, this.#roots))
+      const isKnown = this.roots.includes(root)
+      if (!isKnown) throw this.#file.error(['rules', index, 'roots', at], noSuchRoot(root, this.roots))
     }
     const patterns = skills?.map(patternOf)
     return {

@@ -1,9 +1,20 @@
+import { existsSync } from 'node:fs'
 import nodeModule from 'node:module'
 import { constants } from 'node:os'
+import { extname } from 'node:path'
 
-// A signal would not end the first process of a container. Commands that stop by themselves remove these listeners.
-for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-  process.on(signal, () => { process.exit(128 + constants.signals[signal]) })
+const argv = process.argv.slice(2)
+const [word = ''] = argv
+const commandFile = new URL(`commands/${word}${extname(import.meta.url)}`, import.meta.url)
+const isServe = word === 'serve' || !/^[a-z]+$/.test(word) || !existsSync(commandFile)
+
+// A signal would not end the first process of a container. Commands that stop by themselves replace these listeners.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+  process.on(signal, () => {
+    // `serve` reloads its configuration at SIGHUP, and there is none yet.
+    if (!isServe) process.exit(128 + constants.signals[signal])
+    if (signal !== 'SIGHUP') process.exit(0)
+  })
 }
 
 // Without a listener Node opens its inspector on this signal: a port at which any local user could run code.
@@ -25,7 +36,6 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   process.exit(EXIT_OF_LOST_OUTPUT)
 })
 
-const argv = process.argv.slice(2)
 const { env } = process
 const print = (text: string): void => { process.stdout.write(text) }
 const printError = (text: string): void => { process.stderr.write(text) }

@@ -149,7 +149,7 @@ cannot be used, or there is no such token, link or skill.`)
     .option('--prune', 'also delete files that only older indexes refer to')
     .addHelpText('after', `
 Writes the documents of skill discovery and all that they list below OUT. What did not change is not written again.
-Exits with 0 when every skill is in the export, with 2 when some are not, with 1 when nothing could be exported.`)
+Exits with 0 when every skill is in the export, with 1 otherwise.`)
 
   add('sync [DIR...]', 'fetch sources into the state folder, and end', () => import('./commands/sync.ts'),
     ['personalDir', 'configFile', 'stateDir', 'layout', 'trustFile'])

@@ -22,12 +22,14 @@ export async function runCommandLine (
     await program.parseAsync(argv, { from: 'user' })
     return code
   } catch (error) {
-    // Scripts tell what `validate` finds from wrong use, and from a fault.
+    // Scripts tell what a command found out from wrong use of it. Errors of a start are 1, whatever they are.
+    const isStart = argv[0] === 'serve' || !program.commands.some((command) => command.name() === argv[0])
+    const isWrongUse = error instanceof CommanderError && !isStart
     const isValidate = argv[0] === 'validate'
     const isExpected = error instanceof CommanderError || error instanceof ConfigError
     if (!isExpected && !isValidate) throw error
     if (error instanceof CommanderError && error.exitCode === 0) return 0
     warn((error as Error).message.replace(/^error: /, '').replace(/\s*\n\s*/g, ' '))
-    return !isExpected ? 3 : isValidate ? 2 : 1
+    return !isExpected ? 3 : isValidate || isWrongUse ? 2 : 1
   }
 }

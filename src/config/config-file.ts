@@ -106,7 +106,7 @@ function toRoot (entry: SourceEntry, at: YamlPath, file: YamlFile<unknown>): Roo
   const textAt = (key: string) => Reflect.get(entry, key) as string | undefined
   try {
     const settings = Object.fromEntries(Object.keys(kind.settings).map((key) => [key, textAt(key)]))
-    return { ...kind.create(textAt(kindName) ?? '', settings), ...common }
+    return { ...kind.create(textAt(kindName) ?? '', settings), ...common, configFile: file.path }
   } catch (error) {
     if (!(error instanceof AddressError)) throw error
     throw file.error([...at, error.setting ?? kindName], `cannot be used: ${error.message}`)

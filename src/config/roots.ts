@@ -1,9 +1,9 @@
 import { isAbsolute, join } from 'node:path'
 import type { CoreLog } from '../core/shared/log.ts'
 import { isAddress, parseAddress } from '../sources/address/address.ts'
-import type { RootSpec } from '../sources/kinds.ts'
-import { StateFolder } from '../sources/publish/state-folder.ts'
-import { type SourceChanges, Sources } from '../sources/sources.ts'
+import { kindOf, type RootSpec } from '../sources/kinds.ts'
+import { checkStateFolder, StateFolder } from '../sources/publish/state-folder.ts'
+import { type PreparedSources, Sources, withNames } from '../sources/sources.ts'
 import { readConfigFile } from './config-file.ts'
 import { checkNotServed } from '../operator/files.ts'
 import { homeOf } from '../operator/home.ts'
@@ -16,11 +16,10 @@ export interface OpenedRoots {
   readonly state: StateFolder
   readonly sources: Sources
   /**
-   * Reads the configuration file again, and changes the sources accordingly.
-   * @param check may refuse the names of the roots
-   * @throws ConfigError; then the sources are as before
+   * Reads the configuration file, and opens the folders and sources that the settings name now.
+   * @throws ConfigError
    */
-  reload (check?: (names: readonly string[]) => Promise<void>): Promise<SourceChanges>
+  prepare (): Promise<PreparedSources>
 }
 
 type RootsConfig = Pick<Config, 'skillsDirs' | 'personalDir' | 'configFile' | 'stateDir' | 'layout'> &
@@ -37,20 +36,38 @@ export async function openRoots (
   const { watchPolling: polling = false, linkTargets = [] } = config
   const state = new StateFolder(config.stateDir ?? defaultStateDir(env))
   const sources = new Sources({ state, env, log, polling, linkTargets })
-  const reload: OpenedRoots['reload'] = async (check) => {
-    const specs = await readSpecs(config)
-    const served = [...specs.flatMap((spec) => spec.kind === 'folder' ? spec.path : []), ...linkTargets]
-    await checkPlaces(config, served)
+  const prepare: OpenedRoots['prepare'] = async () => {
+    const { specs, served } = await readRoots(config)
     await state.keepApart(served)
-    return await sources.set(specs, check)
+    return await sources.prepare(specs)
   }
-  try {
-    await reload()
-    return { state, sources, reload }
-  } catch (error) {
-    await sources.close()
-    throw error
-  }
+  const prepared = await prepare()
+  prepared.commit()
+  await prepared.retire()
+  return { state, sources, prepare }
+}
+
+/**
+ * Checks what `openRoots` would open, without opening or writing anything.
+ * @returns the names of the roots
+ * @throws ConfigError
+ */
+export async function checkRoots (config: RootsConfig, env: Environment): Promise<readonly string[]> {
+  const { specs, served } = await readRoots(config)
+  const fetched = specs.flatMap((spec) => spec.kind === 'folder' ? [] : spec)
+  if (fetched.length > 0) await checkStateFolder(config.stateDir ?? defaultStateDir(env), served)
+  for (const spec of fetched) await kindOf(spec).check?.(spec, env)
+  return withNames(specs).map(([, name]) => name)
+}
+
+/** @throws ConfigError */
+async function readRoots (config: RootsConfig) {
+  const specs = await readSpecs(config)
+  const served = [
+    ...specs.flatMap((spec) => spec.kind === 'folder' ? spec.path : []), ...config.linkTargets ?? []
+  ]
+  await checkPlaces(config, served)
+  return { specs, served }
 }
 
 async function readSpecs ({ skillsDirs, personalDir, configFile, layout }: RootsConfig): Promise<readonly RootSpec[]> {

@@ -58,8 +58,11 @@ export async function observe (options: ObserveOptions) {
       }
       audit?.start(options)
     },
-    /** Opens the audit log again, after a rotation. */
-    reopen (): void { void audit?.log.reopen() },
+    /** Opens the audit log again, after a rotation. @returns whether lines can be written */
+    async reopen (): Promise<boolean> {
+      await audit?.log.reopen()
+      return audit === undefined || audit.log.state === 'working'
+    },
     async close (): Promise<void> {
       await server?.close()
       await audit?.close()

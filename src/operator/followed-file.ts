@@ -5,6 +5,7 @@ import { sha256 } from '../core/shared/digest.ts'
 import { type CoreLog, SILENT } from '../core/shared/log.ts'
 import { ConfigError } from './setting.ts'
 import { readRegularFile } from './files.ts'
+import type { Prepared } from './prepared.ts'
 import { readTextFile } from './yaml-file.ts'
 
 /** Pause between two looks at the disk, and between a change and the reading, in milliseconds. */
@@ -62,7 +63,7 @@ export class FollowedFile<Value> extends EventEmitter<{ changed: [Value], failed
   static async open<Value> (options: FollowedOptions, parse: ParseFile<Value>): Promise<FollowedFile<Value>> {
     const file = new FollowedFile(options, parse)
     const texts = new Map<string, string>()
-    file.#value = await file.#readInto(texts, options.setting)
+    file.#value = await file.#readInto(texts, { setting: options.setting })
     file.#texts = texts
     file.#watch(new Set(texts.keys()))
     return file
@@ -82,6 +83,24 @@ export class FollowedFile<Value> extends EventEmitter<{ changed: [Value], failed
   get remark (): string | undefined {
     const problem = 'cannot be used as it is, so the last good one stays in force; the log says why'
     return this.#problem && `${this.#name} ${problem}`
+  }
+
+  /**
+   * Reads the file for the next state of the service.
+   * @param parse may know more than the present state does, such as the names of roots to come
+   * @param isOther the value differs although the file may be the same
+   * @throws ConfigError when the file cannot be used
+   */
+  async prepare (parse: ParseFile<Value> = this.#parse, isOther = false): Promise<Prepared> {
+    const texts = new Map<string, string>()
+    const value = await this.#readInto(texts, { parse })
+    return {
+      commit: () => {
+        this.#take(value, texts, isOther)
+        this.#watch(new Set(texts.keys()))
+      },
+      discard: () => {}
+    }
   }
 
   /**
@@ -121,15 +140,7 @@ export class FollowedFile<Value> extends EventEmitter<{ changed: [Value], failed
     try {
       const value = await this.#readInto(texts)
       if (this.#isClosed) return
-      const isSame = isDeepStrictEqual(texts, this.#texts)
-      this.#value = value
-      this.#texts = texts
-      if (this.#problem !== undefined) this.#log.info({ file: this.path }, `${this.#name} can be used again`)
-      this.#problem = undefined
-      if (!isSame) {
-        this.emit('changed', value)
-        this.#log.info({ file: this.path }, `${this.#name} has changed and is in force`)
-      }
+      this.#take(value, texts)
     } catch (cause) {
       if (this.#isClosed) return
       const error = cause instanceof ConfigError ? cause : new ConfigError(`${this.path}: ${String(cause)}`, { cause })
@@ -142,14 +153,30 @@ export class FollowedFile<Value> extends EventEmitter<{ changed: [Value], failed
     this.#watch(new Set(texts.keys()))
   }
 
+  /** Puts a value in force. */
+  #take (value: Value, texts: ReadonlyMap<string, string>, isOther = false): void {
+    const isSame = !isOther && isDeepStrictEqual(texts, this.#texts)
+    this.#value = value
+    this.#texts = texts
+    if (this.#problem !== undefined) this.#log.info({ file: this.path }, `${this.#name} can be used again`)
+    this.#problem = undefined
+    if (!isSame) {
+      this.emit('changed', value)
+      this.#log.info({ file: this.path }, `${this.#name} has changed and is in force`)
+    }
+  }
+
   /** @param texts receives the file and those that it names: one that cannot be read is followed too */
-  async #readInto (texts: Map<string, string>, setting?: string): Promise<Value> {
+  async #readInto (
+    texts: Map<string, string>,
+    { setting, parse = this.#parse }: { readonly setting?: string, readonly parse?: ParseFile<Value> } = {}
+  ): Promise<Value> {
     const readNamed: ReadNamed = async (path) => {
       texts.set(path, '')
       const text = path === this.path ? await readTextFile(path, setting) : (await readRegularFile(path)).toString()
       texts.set(path, text)
       return text
     }
-    return await this.#parse(this.path, await readNamed(this.path), readNamed)
+    return await parse(this.path, await readNamed(this.path), readNamed)
   }
 }

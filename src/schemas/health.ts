@@ -14,7 +14,7 @@ const WatcherSchema = Type.Object({
 })
 
 /** A source as anybody may read of it who sees all its skills: no address, no local path, no secret. */
-const SourceStatusSchema = Type.Object({
+export const SourceStatusSchema = Type.Object({
   name: Type.String(),
   kind: Type.String({
     description: 'What the configuration file calls it, such as `git`; `folder`: one with a layout'

@@ -1,5 +1,8 @@
+import { hash } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
-import { join } from 'node:path'
+import { readdir } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { LimitFunction } from 'p-limit'
 import { findSkills } from '../layout/find-skills.ts'
 import { baseName } from '../core/shared/paths.ts'
@@ -7,6 +10,7 @@ import type { CoreLog } from '../core/shared/log.ts'
 import type { Environment } from '../operator/setting.ts'
 import { DEFAULT_TIMEOUT_MS, type Fetched, type SourceKind } from './address/source-kind.ts'
 import type { Source } from './kinds.ts'
+import { FolderLock } from './publish/folder-lock.ts'
 import { findPackaged } from './publish/packages.ts'
 import { brokenParts, planOf, reportOf } from './publish/plan.ts'
 import { type PublishedState, Publisher } from './publish/publisher.ts'
@@ -17,6 +21,9 @@ import type { Origin, SourceRoot } from './source-sync.ts'
 
 /** Two checks that hooks ask for are at least so many milliseconds apart. */
 const SPACING_MS = 5_000
+
+/** Pause between two looks at what another process publishes. */
+const FOLLOW_MS = 2_000
 
 /** A state that is about to be published. */
 export interface Candidate {
@@ -37,36 +44,62 @@ export interface FetchedOptions {
   readonly log: CoreLog
   readonly inTurn: LimitFunction
   readonly approve: Approve
+  /** The source of the same name before a reload: its state is served until the first success of this one. */
+  readonly before?: FetchedOrigin | undefined
 }
 
-/** The states that a fetcher gets, published in a folder of their own. */
+/**
+ * Publishes the states that a kind of source fetches, in a folder of their own. Processes that have the same source
+ * share the folder: its owner fetches, the others serve what it publishes.
+ */
 export class FetchedOrigin implements Origin {
   readonly spacingMs = SPACING_MS
-  readonly intervalMs: number
   readonly root: SourceRoot
   readonly #options: FetchedOptions
   readonly #publisher: Publisher
+  readonly #lock: FolderLock
   #published: PublishedState | undefined
+  /** Whether another source's state is served. */
+  #isInherited = false
+  /** The process that fetches, unless it is this one. */
+  #owner: string | undefined
 
   constructor (options: FetchedOptions) {
-    const { source, kind, folder } = options
+    const { source, folder, log } = options
     this.#options = options
     this.#publisher = new Publisher(folder)
-    this.intervalMs = source.intervalMs ?? kind.intervalMs
+    this.#lock = new FolderLock(folder, () => {
+      const sentence = 'source is fetched by another process, which took over while this one was suspended'
+      log.warn({ source: source.name }, sentence)
+    })
     this.root = { path: folder, name: source.name, listed: this.#publisher, prefix: source.prefix ?? '' }
+  }
+
+  get intervalMs (): number {
+    const { source, kind } = this.#options
+    return this.#owner === undefined ? source.intervalMs ?? kind.intervalMs : FOLLOW_MS
   }
 
   get report (): Origin['report'] {
     const { kind, optional } = this.#options.source
-    return { kind, ...optional === true && { optional }, ...this.#published?.status }
+    return {
+      kind,
+      ...optional === true && { optional },
+      ...this.#isInherited && { state: 'stale' as const },
+      ...this.#published?.status
+    }
   }
 
   async open (): Promise<void> {
     const { source: { name, webhookSecretFile: file }, log } = this.#options
     this.#published = await this.#publisher.open()
+    if (this.#publisher.isDamaged) {
+      log.warn({ source: name }, 'state of the source in the state folder cannot be used: it is fetched again')
+    }
+    if (this.#published === undefined) await this.#inherit()
     if (this.#published !== undefined) {
       const { revision, changed_at: changedAt } = this.#published.status
-      log.info({ source: name, revision, changedAt }, 'serving what the source had when it was last fetched')
+      log.info({ source: name, revision, changedAt }, 'source serves the last state that was fetched')
     }
     // The sender does not learn why its hook is refused.
     if (file !== undefined) {
@@ -76,18 +109,86 @@ export class FetchedOrigin implements Origin {
   }
 
   async check (closing: AbortSignal): Promise<void> {
-    await this.#options.inTurn(() => this.#check(closing))
+    if (await this.#isOwner(closing)) await this.#options.inTurn(() => this.#check(closing))
+  }
+
+  /** Lets another process fetch. The folder stays. */
+  async close (): Promise<void> {
+    this.#lock.release()
+  }
+
+  /**
+   * Takes the state that this source had under another address: before a reload, or before a restart with an edited
+   * configuration file.
+   */
+  async #inherit (): Promise<void> {
+    const { before, folder } = this.#options
+    const place = this.#place
+    let found = before?.root.listed.folders && { publisher: before.#publisher, state: before.#published }
+    if (found === undefined && place !== undefined) {
+      const prefix = basename(folder).replace(/[^-]*$/, '')
+      for (const name of await readdir(dirname(folder))) {
+        if (!name.startsWith(prefix) || name === basename(folder)) continue
+        const publisher = new Publisher(join(dirname(folder), name))
+        const state = await publisher.open().catch(() => undefined)
+        const isNewer = (state?.status.changed_at ?? '') > (found?.state?.status.changed_at ?? '')
+        if (state?.place === place && isNewer) found = { publisher, state }
+      }
+    }
+    if (found === undefined) return
+    this.#publisher.inherit(found.publisher)
+    this.#published = found.state && { status: found.state.status, memory: {} }
+    this.#isInherited = true
+  }
+
+  /** Identifies the place in a configuration file where the source stands. */
+  get #place (): string | undefined {
+    const { configFile, name } = this.#options.source
+    return configFile === undefined ? undefined : hash('sha256', JSON.stringify([configFile, name]))
+  }
+
+  /** Takes the folder. While another process has it, waits until that one has published a state. */
+  async #isOwner (closing: AbortSignal): Promise<boolean> {
+    const { source: { name, timeoutMs = DEFAULT_TIMEOUT_MS }, log } = this.#options
+    const wasOurs = await this.#lock.isOurs()
+    const until = performance.now() + timeoutMs
+    for (;;) {
+      const owner = await this.#lock.acquire()
+      if (owner !== undefined && this.#owner === undefined) {
+        log.info({ source: name, owner }, 'source is fetched by another process, whose states are served')
+      } else if (owner === undefined && this.#owner !== undefined) {
+        log.info({ source: name }, 'source is fetched by this process from now on: the other one has ended')
+      }
+      this.#owner = owner
+      const published = await this.#publisher.refresh()
+      if (published !== undefined) {
+        this.#published = published
+        this.#isInherited = false
+      }
+      if (owner === undefined) {
+        if (!wasOurs) await this.#publisher.clean()
+        return true
+      }
+      if (published !== undefined) return false
+      if (performance.now() > until) {
+        const sentence = 'the process that fetches the source has not published a state yet'
+        throw new SourceError('timeout', sentence, { details: owner })
+      }
+      await sleep(FOLLOW_MS / 4, undefined, { signal: closing })
+    }
   }
 
   async #check (closing: AbortSignal): Promise<void> {
     const { source, kind, folder, env, log } = this.#options
     const isWhole = await this.#publisher.restore()
-    if (!isWhole) log.warn({ source: source.name }, 'skills are missing in the state folder: they are fetched again')
+    if (!isWhole) {
+      log.warn({ source: source.name }, 'skills of the source are missing in the state folder: they are fetched again')
+    }
     const timeout = AbortSignal.timeout(source.timeoutMs ?? DEFAULT_TIMEOUT_MS)
     const signal = AbortSignal.any([timeout, closing])
     // Every request of a fetch listens to it, and many run at a time.
     setMaxListeners(0, signal)
-    const known = isWhole ? this.#published?.memory : undefined
+    const known = isWhole && !this.#isInherited ? this.#published?.memory : undefined
     try {
       await this.#publisher.withTmp(async (tmp) => {
         const fetched = await kind.fetch(source, { known, tmp, cache: join(folder, 'cache'), env, signal })
@@ -123,15 +224,19 @@ export class FetchedOrigin implements Origin {
     const before = this.#published?.status
     const isSame = before?.revision === revision
     const changedAt = isSame ? before.changed_at : new Date().toISOString()
-    const state = { status: { revision, changed_at: changedAt, ...reportOf(found, leftOut) }, memory }
+    const place = this.#place
+    const status = { revision, changed_at: changedAt, ...reportOf(found, leftOut) }
+    const state = { status, memory, ...place !== undefined && { place } }
     await fetched.confirm?.()
     await approve({ source: name, revision: where, folders: changed })
     closing.throwIfAborted()
+    if (!await this.#lock.isOurs()) return
     await publisher.list(skills, state)
     this.#published = state
+    this.#isInherited = false
     if (isSame) return
     const details = { skills: skills.length, changed: changed.size, layout: found.layout, leftOut: leftOut.length }
     const since = before && { before: before.revision }
-    log.info({ source: name, revision, ...details, ...since }, 'a source is published in a new revision')
+    log.info({ source: name, revision, ...details, ...since }, 'source is published in a new revision')
   }
 }

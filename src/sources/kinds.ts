@@ -24,6 +24,8 @@ export function kindOf ({ kind }: Source): SourceKind<Source> {
 
 /** Whatever decides which skills a source has: with another address, layout or prefix it is another source. */
 export function identityOf (source: Source): unknown {
-  const { type, intervalMs, timeoutMs, optional, auth, webhookSecretFile, ...identity }: Source & SourceCommon = source
+  const {
+    type, intervalMs, timeoutMs, optional, auth, webhookSecretFile, configFile, ...identity
+  }: Source & SourceCommon = source
   return identity
 }

@@ -4,6 +4,7 @@ import pLimit from 'p-limit'
 import type { RootOptions } from '../core/roots/root.ts'
 import { type CoreLog, SILENT } from '../core/shared/log.ts'
 import { distinctNames } from '../core/shared/text.ts'
+import type { Prepared } from '../operator/prepared.ts'
 import type { Environment } from '../operator/setting.ts'
 import type { SourceStatus } from '../schemas/health.ts'
 import { type Approve, FetchedOrigin } from './fetched-origin.ts'
@@ -32,10 +33,22 @@ export type SourceChanges = Readonly<Record<'added' | 'removed' | 'changed', rea
 
 type NamedRoot = RootOptions & { readonly name: string }
 
+/** The next folders and sources: the new ones are open and fetch nothing yet. */
+export interface PreparedSources extends Prepared {
+  readonly roots: readonly NamedRoot[]
+  readonly changes: SourceChanges
+  /**
+   * Closes the sources that were replaced, once they are no longer served, and starts the new ones if the others were
+   * started. Resolves after the first fetch of the new ones.
+   */
+  retire (): Promise<void>
+}
+
 interface Opened {
   /** As it was given: the root may have another name. */
   readonly spec: RootSpec
   readonly root: NamedRoot
+  readonly origin?: FetchedOrigin
   /** Keeps it up to date. A plain folder needs none. */
   readonly sync?: SourceSync
 }
@@ -53,45 +66,58 @@ export class Sources {
   }
 
   /**
-   * Replaces all of them. One that is as before goes on; what others published before is there immediately. Nothing is
-   * fetched before `start`; afterwards this waits for the first fetch of new ones.
-   * @param check may refuse the names, before anything is changed
+   * Opens these folders and sources, while the present ones go on. One that is as before stays the same. What was
+   * published before is there immediately.
    * @throws AddressError for what an operator has to change
    */
-  async set (
-    specs: readonly RootSpec[], check: (names: readonly string[]) => Promise<void> = async () => {}
-  ): Promise<SourceChanges> {
+  async prepare (specs: readonly RootSpec[]): Promise<PreparedSources> {
     const { state, env } = this.#options
     const before = this.#sources
-    const after = named(specs).map(([spec, name]) =>
-      before.find((each) => each.root.name === name && isDeepStrictEqual(each.spec, spec)) ?? this.#make(spec, name))
     const fetched = specs.flatMap((spec) => spec.kind === 'folder' ? [] : spec)
-    if (fetched.length > 0) await state.lock()
+    if (fetched.length > 0) await state.prepare()
     for (const spec of fetched) await kindOf(spec).check?.(spec, env)
-    await check(after.map(({ root: { name } }) => name))
+    const after = withNames(specs).map(([spec, name]) =>
+      before.find((each) => each.root.name === name && isDeepStrictEqual(each.spec, spec)) ?? this.#make(spec, name))
     const gone = before.filter((each) => !after.includes(each))
     const fresh = after.filter((each) => !before.includes(each))
+    const discard = async (): Promise<void> => { await Promise.all(fresh.map(({ sync }) => sync?.close())) }
     try {
-      this.#sources = before.filter((each) => after.includes(each))
-      // One that has changed may have the same folder as before.
-      await Promise.all(gone.map(({ sync }) => sync?.close()))
       for (const { sync } of fresh) await sync?.open()
     } catch (error) {
+      await discard()
       throw error instanceof Error && 'syscall' in error ? unwritable(state.path, error) : error
-    }
-    this.#sources = after
-    if (this.#isStarted) {
-      await Promise.all(fresh.map(async ({ sync }) => {
-        sync?.start()
-        await sync?.checkNow()
-      }))
     }
     const names = (sources: readonly Opened[]) => sources.map(({ root: { name } }) => name)
     return {
-      added: names(fresh).filter((name) => !names(gone).includes(name)),
-      removed: names(gone).filter((name) => !names(fresh).includes(name)),
-      changed: names(fresh).filter((name) => names(gone).includes(name))
+      roots: after.map(({ root }) => root),
+      changes: {
+        added: names(fresh).filter((name) => !names(gone).includes(name)),
+        removed: names(gone).filter((name) => !names(fresh).includes(name)),
+        changed: names(fresh).filter((name) => names(gone).includes(name))
+      },
+      commit: () => { this.#sources = after },
+      discard,
+      retire: async () => {
+        // A source whose interval has changed has the same folder as before.
+        await Promise.all(gone.map(({ sync }) => sync?.close()))
+        if (!this.#isStarted) return
+        await Promise.all(fresh.map(async ({ sync }) => {
+          sync?.start()
+          await sync?.checkNow()
+        }))
+      }
     }
+  }
+
+  /**
+   * Replaces all folders and sources.
+   * @throws AddressError for what an operator has to change
+   */
+  async set (specs: readonly RootSpec[]): Promise<SourceChanges> {
+    const prepared = await this.prepare(specs)
+    prepared.commit()
+    await prepared.retire()
+    return prepared.changes
   }
 
   #make (spec: RootSpec, name: string): Opened {
@@ -107,8 +133,10 @@ export class Sources {
     const source = { ...spec, name }
     const folder = state.folderOf('sources', name, identityOf(source))
     const approve: Approve = (candidate) => this.#approve(candidate)
-    const origin = new FetchedOrigin({ source, kind: kindOf(spec), folder, env, log, inTurn: this.#inTurn, approve })
-    return { spec, root: { ...origin.root, type }, sync: new SourceSync(origin, log) }
+    const kind = kindOf(spec)
+    const before = this.#find(name)?.origin
+    const origin = new FetchedOrigin({ source, kind, folder, env, log, inTurn: this.#inTurn, approve, before })
+    return { spec, root: { ...origin.root, type }, origin, sync: new SourceSync(origin, log) }
   }
 
   /** In their order of precedence. The same objects while nothing changes. */
@@ -187,12 +215,11 @@ export class Sources {
 
   async close (): Promise<void> {
     await Promise.all(this.#sources.map(({ sync }) => sync?.close()))
-    this.#options.state.unlock()
   }
 }
 
-/** Sources with distinct names: those that came from addresses may be equal. */
-function named (specs: readonly RootSpec[]): ReadonlyArray<readonly [spec: RootSpec, name: string]> {
+/** Gives sources distinct names: those that came from addresses may be equal. */
+export function withNames (specs: readonly RootSpec[]): ReadonlyArray<readonly [spec: RootSpec, name: string]> {
   const plain = specs.filter(isPlainFolder).map(nameOf)
   const others = [...distinctNames(specs.filter((spec) => !isPlainFolder(spec)).map(nameOf), plain)]
   return specs.map((spec) => [spec, isPlainFolder(spec) ? nameOf(spec) : others.shift() ?? ''])

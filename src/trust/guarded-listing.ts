@@ -57,6 +57,8 @@ export class GuardedListing extends EventEmitter<{ changed: [], verdict: [TrustC
   #judged: Judged | undefined
   /** What listeners know. */
   #announced: Judged | undefined
+  #wasGuarded = false
+  #wasRequired = false
   skipped = 0
 
   constructor (options: GuardedListingOptions) {
@@ -71,12 +73,12 @@ export class GuardedListing extends EventEmitter<{ changed: [], verdict: [TrustC
   }
 
   get isGuarded (): boolean {
-    return this.#options.policy.guards(this.#options.name)
+    return this.#wasGuarded || this.#options.policy.guards(this.#options.name)
   }
 
   /** Whether each skill must be signed. */
   get isRequired (): boolean {
-    return this.#options.policy.requires(this.#options.name)
+    return this.#wasRequired || this.#options.policy.requires(this.#options.name)
   }
 
   /** Whether the root lists its own folder, as without this listing. */
@@ -154,6 +156,12 @@ export class GuardedListing extends EventEmitter<{ changed: [], verdict: [TrustC
       this.emit('verdict', { skill, root: this.#options.name, isServed, report, reason })
     }
     if (now?.folders !== before?.folders) this.emit('changed')
+  }
+
+  /** Keeps the rules of this moment until the root is gone, although the next trust file may have none for it. */
+  retire (): void {
+    this.#wasGuarded = this.isGuarded
+    this.#wasRequired = this.isRequired
   }
 
   get #now (): Judged | undefined {

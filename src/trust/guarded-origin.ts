@@ -45,6 +45,8 @@ export class GuardedOrigin implements Origin {
   readonly #original: RootOptions
   readonly #options: GuardedOriginOptions
   readonly #publisher: Publisher
+  readonly #folder: string
+  #release = (): void => {}
   #skills: Promise<SkillManager> | undefined
   /** Names of the skills that may have changed. */
   #due: Set<string> | 'all' = 'all'
@@ -54,7 +56,8 @@ export class GuardedOrigin implements Origin {
     const { path, name = basename(path), listed } = original
     this.#original = original
     this.#options = options
-    this.#publisher = new Publisher(state.folderOf('verified', name, [path, name]))
+    this.#folder = state.folderOf('verified', name, [path, name])
+    this.#publisher = new Publisher(this.#folder)
     this.listing = new GuardedListing({ name, policy, copies: this.#publisher, original: listed })
     this.root = { ...original, name, listed: this.listing }
     this.sync = new SourceSync(this, log)
@@ -108,6 +111,7 @@ export class GuardedOrigin implements Origin {
     const skills = this.#skills
     this.#skills = undefined
     await (await skills)?.close()
+    this.#release()
     this.listing.take(undefined)
   }
 
@@ -121,8 +125,10 @@ export class GuardedOrigin implements Origin {
   /** Opens the folder for the copies, and follows the skills of the original root. */
   async #follow (): Promise<SkillManager> {
     const { state, log, polling = false, linkTargets } = this.#options
-    await state.lock()
-    await this.#publisher.open()
+    const { folder, release } = await state.claim(this.#folder)
+    this.#release = release
+    await this.#publisher.open(folder)
+    await this.#publisher.clean()
     const skills = createSkillManager({
       projectRoots: [this.#original],
       polling,

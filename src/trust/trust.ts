@@ -1,6 +1,7 @@
 import { EventEmitter } from 'node:events'
 import { dirname } from 'node:path'
 import { FollowedFile } from '../operator/followed-file.ts'
+import type { Prepared } from '../operator/prepared.ts'
 import type { OpenedRoots } from '../config/roots.ts'
 import type { Config } from '../config/settings.ts'
 import type { SkillState } from '../core/revisions/state.ts'
@@ -24,6 +25,8 @@ const MAX_NAMED = 50
 
 interface TrustOptions extends GuardedOriginOptions {
   readonly files?: ReadonlyArray<FollowedFile<unknown>>
+  /** Reads the files for roots of these names. */
+  readonly prepareFiles?: (roots: readonly string[]) => Promise<readonly Prepared[]>
 }
 
 /** The lock and the trust file of a service, and the roots that they guard. They follow their files until `close`. */
@@ -33,6 +36,7 @@ export class Trust extends EventEmitter<{ verdict: [TrustChange] }> {
   readonly #options: TrustOptions
   /** By the roots that they take the place of. */
   #guarded: ReadonlyMap<RootOptions, GuardedOrigin> = new Map()
+  readonly #gone = new Set<GuardedOrigin>()
 
   constructor (options: TrustOptions) {
     super()
@@ -41,12 +45,40 @@ export class Trust extends EventEmitter<{ verdict: [TrustChange] }> {
     policy.on('changed', () => { for (const origin of this.#origins) void origin.policyChanged() })
   }
 
-  /** Returns what the catalog gets instead of these roots: for one that was here before, the same. */
+  /**
+   * Reads the lock and the trust file for roots of these names.
+   * @throws ConfigError when one of them cannot be used
+   */
+  async prepare (roots: readonly string[]): Promise<readonly Prepared[]> {
+    return await this.#options.prepareFiles?.(roots) ?? []
+  }
+
+  /**
+   * Returns what the catalog gets instead of these roots: for one that was here before, the same. Those that are gone
+   * stay guarded, by the rules of this moment, until `retire`.
+   */
   guard (roots: readonly RootOptions[]): readonly RootOptions[] {
     const before = this.#guarded
     this.#guarded = new Map(roots.map((root) => [root, before.get(root) ?? this.#guard(root)]))
-    for (const [root, { sync }] of before) if (!this.#guarded.has(root)) void sync.close()
+    for (const [root, origin] of before) {
+      if (this.#guarded.has(root)) continue
+      origin.listing.retire()
+      this.#gone.add(origin)
+    }
     return this.#origins.map(({ root }) => root)
+  }
+
+  /** Checks the skills of roots that were not checked yet. What keeps a root from being checked is in the log. */
+  async check (): Promise<void> {
+    const fresh = this.#origins.filter(({ sync }) => sync.status.checked_at === undefined)
+    await Promise.all(fresh.map(({ sync }) => sync.checkNow()))
+  }
+
+  /** Closes the roots that are gone. */
+  async retire (): Promise<void> {
+    const gone = [...this.#gone]
+    this.#gone.clear()
+    await Promise.all(gone.map(({ sync }) => sync.close()))
   }
 
   #guard (root: RootOptions): GuardedOrigin {
@@ -76,7 +108,7 @@ export class Trust extends EventEmitter<{ verdict: [TrustChange] }> {
 
   async close (): Promise<void> {
     for (const file of this.files) file.close()
-    await Promise.all(this.#origins.map(({ sync }) => sync.close()))
+    await Promise.all([...this.#origins, ...this.#gone].map(({ sync }) => sync.close()))
   }
 
   /** The skills of these roots that are refused now; undefined while none can be. */
@@ -121,7 +153,11 @@ export async function openTrust (
   sources.guardBy(async (candidate) => {
     if (policy.requires(candidate.source)) await approve(candidate, policy)
   })
-  return new Trust({ policy, files, state, log, polling, linkTargets })
+  const prepareFiles = async (names: readonly string[]): Promise<readonly Prepared[]> => [
+    await lock?.prepare() ?? [],
+    await trust?.prepare((path, text, readNamed) => parseTrust(path, text, names, readNamed)) ?? []
+  ].flat()
+  return new Trust({ policy, files, prepareFiles, state, log, polling, linkTargets })
 }
 
 /**

@@ -2,10 +2,9 @@ import { Policy } from '../../access/policy.ts'
 import { readConfigFile } from '../../config/config-file.ts'
 import { readTextFile } from '../../operator/yaml-file.ts'
 import { type Resolved, resolveSettings } from '../../config/load.ts'
-import { openRoots } from '../../config/roots.ts'
+import { checkRoots } from '../../config/roots.ts'
 import { ConfigError } from '../../operator/setting.ts'
 import type { Config } from '../../config/settings.ts'
-import { SILENT } from '../../core/shared/log.ts'
 import { parseLock } from '../../trust/lock-file.ts'
 import { parseTrust } from '../../trust/trust-file.ts'
 import { inColumns } from '../columns.ts'
@@ -39,9 +38,7 @@ export const run: RunCommand = async (args, context) => {
   }
   const areFoldersKnown = settings.every(({ name, error }) =>
     error === undefined || (name !== 'skillsDirs' && name !== 'personalDir'))
-  const opened = areFoldersKnown ? await check(async () => await openRoots(config, { log: SILENT, env })) : undefined
-  await opened?.sources.close()
-  const names = opened?.sources.roots.map(({ name }) => name)
+  const names = areFoldersKnown ? await check(async () => await checkRoots(config, env)) : undefined
   const checkFile = async (
     file: string | undefined, setting: string, parse: (path: string, text: string) => unknown
   ): Promise<void> => {

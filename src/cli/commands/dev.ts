@@ -1,6 +1,8 @@
 import { resolve } from 'node:path'
+import { type SettingName, SETTINGS } from '../../config/settings.ts'
 import { describeState } from '../../core/listing/entry.ts'
 import type { View } from '../../core/view.ts'
+import type { Environment } from '../../operator/setting.ts'
 import { startServer } from '../../server.ts'
 import { createValidator, type EntryVerdicts } from '../../verdicts/entry.ts'
 import type { RunCommand } from '../command.ts'
@@ -11,13 +13,20 @@ import { readPackageVersion } from '../../operator/package-files.ts'
 /** Settings that suit a preview: nobody else reaches it, and its own lines are not lost among those of requests. */
 const OVERRIDES = { host: '127.0.0.1', logLevel: 'warn', ui: true } as const
 
+/** The settings that the command has flags for. Others, such as an access file, are those of a service. */
+const SETTINGS_OF_DEV = ['port', 'linkTargets', 'layout', 'stateDir'] as const satisfies readonly SettingName[]
+
+function environmentOf (env: Environment): Environment {
+  return Object.fromEntries(SETTINGS_OF_DEV.map((name) => [SETTINGS[name].variable, env[SETTINGS[name].variable]]))
+}
+
 /** A live preview for authors: the open page and the terminal follow each save. */
 export const run: RunCommand<{ readonly open: boolean }> = async (args, context) => {
   const { env, print, isTerminal = false } = context
   const [folder = '', ...others] = args.positionals
   const isSkill = others.length === 0 && await mainFileIn(resolve(context.cwd, folder)) !== undefined
   const options = { ...isSkill && { layout: 'single' }, ...args.options }
-  const config = { ...await readConfig({ ...args, options }, { ...context, env: {} }), ...OVERRIDES }
+  const config = { ...await readConfig({ ...args, options }, { ...context, env: environmentOf(env) }), ...OVERRIDES }
   await startServer(config, {
     version: readPackageVersion(),
     env,

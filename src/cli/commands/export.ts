@@ -67,8 +67,7 @@ export const run: RunCommand<Options> = async ({ positionals: [out = '', ...posi
     for (const { name, reason } of leftOut) print(`left out: ${name}: ${reason}\n`)
     const changes = `${grouped(report.written)} changed, ${grouped(report.removed)} removed`
     print(`${counted(report.skills, 'skill')} in ${grouped(report.files)} files: ${changes}\n`)
-    if (report.skills === 0) return 1
-    return leftOut.length > 0 ? 2 : 0
+    return report.skills === 0 || leftOut.length > 0 ? 1 : 0
   } catch (error) {
     if (error instanceof ExportError) throw new ConfigError(`${quote(out)} ${error.message}`)
     if (error instanceof SkillError) throw new ConfigError(`${error.message} (${config.skillsDirs.join(', ')})`)

@@ -35,6 +35,8 @@ export interface SourceCommon {
   readonly auth?: SourceAuth
   /** A file with the secret that senders of `POST /hooks/git` have. */
   readonly webhookSecretFile?: string
+  /** Absolute path of the configuration file that names the source. */
+  readonly configFile?: string
 }
 
 /** A folder of the operator's own. */

@@ -50,13 +50,15 @@ export class FolderOrigin extends EventEmitter<{ changed: [] }> implements Origi
   readonly #packages: Publisher
   /** The state in which packages were unpacked last, and what was left out then. */
   #packaged: { readonly fingerprint: string, readonly leftOut: readonly LeftOut[] } | undefined
-  #isOpen = false
+  readonly #packagesFolder: string
+  #release: (() => void) | undefined
 
   constructor (options: FolderOptions) {
     super()
     const { folder: { path, name, prefix = '' }, state, polling } = options
     this.#options = options
-    this.#packages = new Publisher(state.folderOf('sources', name, ['packages', path]))
+    this.#packagesFolder = state.folderOf('sources', name, ['packages', path])
+    this.#packages = new Publisher(this.#packagesFolder)
     this.intervalMs = this.maxRetryMs = polling ? POLL_MS : TICK_MS
     this.root = { path, name, listed: this, prefix }
   }
@@ -75,6 +77,11 @@ export class FolderOrigin extends EventEmitter<{ changed: [] }> implements Origi
       }
       throw error
     }
+  }
+
+  async close (): Promise<void> {
+    this.#release?.()
+    this.#release = undefined
   }
 
   async #search (tree: DiskTree, signal: AbortSignal): Promise<void> {
@@ -108,10 +115,11 @@ export class FolderOrigin extends EventEmitter<{ changed: [] }> implements Origi
   ): Promise<SourceError | undefined> {
     const publisher = this.#packages
     try {
-      if (!this.#isOpen) {
-        await this.#options.state.lock()
-        await publisher.open()
-        this.#isOpen = true
+      if (this.#release === undefined) {
+        const { folder, release } = await this.#options.state.claim(this.#packagesFolder)
+        this.#release = release
+        await publisher.open(folder)
+        await publisher.clean()
       }
       const isWhole = await publisher.restore()
       const states: string[] = []

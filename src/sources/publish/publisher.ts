@@ -1,10 +1,12 @@
 import { EventEmitter } from 'node:events'
 import { mkdir, mkdtemp, readdir, readFile, realpath, rename, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { type Static, Type } from '@sinclair/typebox'
+import { Value } from '@sinclair/typebox/value'
 import type { Listing } from '../../core/roots/list-root.ts'
 import { isSafeName } from '../../core/shared/skill-name.ts'
-import type { SourceStatus } from '../../schemas/health.ts'
-import type { LayoutReport, PublishedSkill } from './plan.ts'
+import { SourceStatusSchema } from '../../schemas/health.ts'
+import type { PublishedSkill } from './plan.ts'
 import type { ReadFiles } from './source-tree.ts'
 
 /** Names the folder of each skill, and the state that they are of. It is only ever replaced, by a rename. */
@@ -13,18 +15,30 @@ const LISTING_FILE = 'skills.json'
 /** More files of one state are left to the system to write out: measured, 20,000 flushes take a minute. */
 const MAX_FLUSHED_FILES = 500
 
-/** What was published last, next to its skills. */
-export interface PublishedState {
-  readonly status: Required<Pick<SourceStatus, 'revision' | 'changed_at'>> & LayoutReport
+const PublishedStateSchema = Type.Object({
+  status: Type.Object({
+    revision: Type.String(),
+    changed_at: Type.String(),
+    layout: Type.Optional(Type.Union(
+      [Type.Literal('flat'), Type.Literal('single'), Type.Literal('tree'), Type.Literal('marketplace')]
+    )),
+    left_out: SourceStatusSchema.properties.left_out
+  }),
   /** What the kind of source keeps for the next fetch. */
-  readonly memory: Readonly<Record<string, string>>
-}
+  memory: Type.Record(Type.String(), Type.String()),
+  /** Where an operator configured the source: an edited source of the same place serves this state at first. */
+  place: Type.Optional(Type.String())
+})
 
-interface PublishedListing {
+const ListingSchema = Type.Object({
+  version: Type.Literal(1),
   /** Digests by name. */
-  readonly skills: Readonly<Record<string, string>>
-  readonly state?: PublishedState
-}
+  skills: Type.Record(Type.String(), Type.String({ pattern: '^[0-9a-f]{40}$' })),
+  state: Type.Optional(PublishedStateSchema)
+})
+
+/** What was published last, next to its skills. */
+export type PublishedState = Static<typeof PublishedStateSchema>
 
 /**
  * The folder in which the skills of one source are published. The folder of a skill is named by its content, written
@@ -34,7 +48,11 @@ interface PublishedListing {
 export class Publisher extends EventEmitter<{ changed: [] }> implements Listing {
   readonly isFixed = true
   folders: Listing['folders']
+  /** Whether there is a listing that cannot be used: of another version, or damaged. */
+  isDamaged = false
   #folder: string
+  #text = ''
+  #state: PublishedState | undefined
   /** Digests by name. */
   #listed: ReadonlyMap<string, string> = new Map()
   /** Files since the last listing. */
@@ -56,7 +74,7 @@ export class Publisher extends EventEmitter<{ changed: [] }> implements Listing 
     }
   }
 
-  /** Empty at each start. */
+  /** Empty when a process becomes the owner. */
   get #tmp (): string {
     return join(this.#folder, 'tmp')
   }
@@ -65,21 +83,43 @@ export class Publisher extends EventEmitter<{ changed: [] }> implements Listing 
     return join(this.#folder, 'skills')
   }
 
-  /** Makes the folders, and removes what a process that was killed has left. Returns what was published before. */
-  async open (): Promise<PublishedState | undefined> {
-    await rm(this.#tmp, { recursive: true, force: true })
+  /**
+   * Makes the folders, and lists what was published before.
+   * @param folder in which this process publishes, if it is not the one of the constructor
+   */
+  async open (folder = this.#folder): Promise<PublishedState | undefined> {
+    this.#folder = folder
     await this.#makeFolders()
-    this.#folder = await realpath(this.#folder)
-    const listing = await readFile(join(this.#folder, LISTING_FILE), 'utf8')
-      .then((text) => JSON.parse(text) as PublishedListing)
-      // There is none, or a disk has damaged it.
-      .catch(() => undefined)
-    if (listing === undefined) return undefined
+    this.#folder = await realpath(folder)
+    return await this.refresh()
+  }
+
+  /** Lists what another process has published. */
+  async refresh (): Promise<PublishedState | undefined> {
+    const text = await readFile(join(this.#folder, LISTING_FILE), 'utf8').catch(() => '')
+    if (text === '' || text === this.#text) return this.#state
+    const listing = parseListing(text)
+    this.isDamaged = listing === undefined
+    if (listing === undefined) return this.#state
+    this.#text = text
+    this.#state = listing.state
     this.#listed = new Map(Object.entries(listing.skills).filter(([name]) => isSafeName(name)))
-    await this.#sweep(this.#listed.values())
     this.#list(this.#listed)
     await this.restore()
-    return listing.state
+    return this.#state
+  }
+
+  /** Removes what a process that was killed has left. Only the owner of the folder may do this. */
+  async clean (): Promise<void> {
+    await rm(this.#tmp, { recursive: true, force: true })
+    await this.#makeFolders()
+    await this.#sweep(this.#listed.values())
+  }
+
+  /** Lists the folders of another publisher until this one publishes. */
+  inherit ({ folders }: Publisher): void {
+    this.folders = folders
+    this.emit('changed')
   }
 
   /**
@@ -90,7 +130,7 @@ export class Publisher extends EventEmitter<{ changed: [] }> implements Listing 
     await this.#makeFolders()
     const there = new Set(await readdir(this.skillsFolder))
     const present = [...this.#listed].filter(([, digest]) => there.has(digest))
-    if (this.folders !== undefined && present.length !== this.folders.size) this.#list(present)
+    if (this.#text !== '' && present.length !== this.folders?.size) this.#list(present)
     return present.length === this.#listed.size
   }
 
@@ -117,10 +157,12 @@ export class Publisher extends EventEmitter<{ changed: [] }> implements Listing 
   async list (skills: readonly PublishedSkill[], state?: PublishedState): Promise<void> {
     const before = this.#listed
     const listed = new Map(skills.map(({ name, digest }) => [name, digest]))
-    const text = JSON.stringify({ skills: Object.fromEntries(listed), state })
+    const text = `${JSON.stringify({ version: 1, skills: Object.fromEntries(listed), state })}\n`
     const temporary = join(this.#tmp, LISTING_FILE)
-    await writeFile(temporary, `${text}\n`, { flush: true })
+    await writeFile(temporary, text, { flush: true })
     await rename(temporary, join(this.#folder, LISTING_FILE))
+    this.#text = text
+    this.#state = state
     this.#listed = listed
     this.#list(listed)
     this.#written = 0
@@ -171,5 +213,14 @@ export class Publisher extends EventEmitter<{ changed: [] }> implements Listing 
 
   async #makeFolders (): Promise<void> {
     for (const folder of [this.#tmp, this.skillsFolder]) await mkdir(folder, { recursive: true, mode: 0o700 })
+  }
+}
+
+function parseListing (text: string): Static<typeof ListingSchema> | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    return Value.Check(ListingSchema, value) ? value : undefined
+  } catch {
+    return undefined
   }
 }

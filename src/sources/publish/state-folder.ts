@@ -1,26 +1,24 @@
 import { hash, randomUUID } from 'node:crypto'
-import { readFileSync, rmSync } from 'node:fs'
-import { mkdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises'
-import { hostname } from 'node:os'
+import { mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { errorCode } from '../../core/shared/system-errors.ts'
 import { checkNotServed, reasonOf } from '../../operator/files.ts'
 import { AddressError } from '../source-error.ts'
-
-/** How often the holder of the lock touches it, and after how long without that it is gone, in milliseconds. */
-const HEARTBEAT_MS = 15_000
-const LOCK_STALE_MS = 60_000
+import { FolderLock } from './folder-lock.ts'
 
 const SETTING = 'STATE_DIR or --state-dir'
 
-/** The folder for everything that the service writes by itself, with a lock file: one process at a time uses it. */
+/** After this time without use, a folder is removed, in milliseconds. */
+const UNUSED_MS = 7 * 24 * 3_600_000
+
+/** How many processes of one user can guard the same root. */
+const MAX_COPIES = 32
+
+/** The folder for everything that the service writes by itself. Processes share it: see FolderLock. */
 export class StateFolder {
   /** Absolute. */
   readonly path: string
-  readonly #token = JSON.stringify({ pid: process.pid, host: hostname(), id: randomUUID() })
   #served: readonly string[] = []
-  #locking: Promise<void> | undefined
-  #heartbeat: NodeJS.Timeout | undefined
+  #isChecked = false
 
   /** @param path undefined for a user without a home who names none: then it cannot be used */
   constructor (path: string | undefined) {
@@ -28,24 +26,32 @@ export class StateFolder {
   }
 
   /**
-   * It may not lie in one of these folders, whose files are served.
-   * @throws ConfigError when it does, and is in use
+   * Sets the folders that are served: the state folder must not be in one of them.
+   * @throws ConfigError when it is, and is in use
    */
   async keepApart (folders: readonly string[]): Promise<void> {
-    if (this.#locking !== undefined) await checkNotServed(this.path, SETTING, folders)
+    if (this.#isChecked) await checkNotServed(this.path, SETTING, folders)
     this.#served = folders
   }
 
   /**
-   * Locks the folder until `unlock`. It is made where it is missing.
-   * @throws AddressError that names the setting: another process holds the folder, or it cannot be written
+   * Makes the folder where it is missing, and removes what no process has used for a week.
+   * @throws AddressError that names the setting
    */
-  async lock (): Promise<void> {
-    this.#locking ??= this.#take().catch((error: unknown) => {
-      this.#locking = undefined
-      throw error
-    })
-    await this.#locking
+  async prepare (): Promise<void> {
+    if (this.#isChecked) return
+    await checkStateFolder(this.path, this.#served)
+    const probe = join(this.path, `probe-${randomUUID()}`)
+    try {
+      await mkdir(this.path, { recursive: true, mode: 0o700 })
+      await writeFile(probe, 'x', { mode: 0o600 })
+    } catch (error) {
+      throw unwritable(this.path, error)
+    } finally {
+      await rm(probe, { force: true }).catch(() => {})
+    }
+    this.#isChecked = true
+    for (const parent of ['sources', 'verified']) await removeUnused(join(this.path, parent))
   }
 
   /** The folder of one source or root: the same for the same identity, whatever the other settings. */
@@ -53,68 +59,51 @@ export class StateFolder {
     return join(this.path, parent, `${name.slice(0, 40)}-${hash('sha256', JSON.stringify(identity)).slice(0, 12)}`)
   }
 
-  get #lock (): string {
-    return join(this.path, 'lock')
-  }
-
-  async #take (): Promise<void> {
-    if (this.path === '') {
-      throw new AddressError('this user has no home folder to keep state in: --state-dir or STATE_DIR names a folder')
-    }
-    await checkNotServed(this.path, SETTING, this.#served)
-    await mkdir(this.path, { recursive: true, mode: 0o700 })
-      .catch((error: unknown) => { throw unwritable(this.path, error) })
+  /**
+   * Takes a folder for this process alone: the given one, or one with a number behind its name.
+   * @throws AddressError that names the setting
+   */
+  async claim (folder: string): Promise<{ readonly folder: string, readonly release: () => void }> {
+    await this.prepare()
     try {
-      if (await isStale(this.#lock)) await rm(this.#lock, { force: true })
-      await this.#write()
+      for (let number = 1; number <= MAX_COPIES; number++) {
+        const candidate = number === 1 ? folder : `${folder}-${number}`
+        await mkdir(candidate, { recursive: true, mode: 0o700 })
+        const lock = new FolderLock(candidate)
+        if (await lock.acquire() === undefined) return { folder: candidate, release: lock.release }
+      }
     } catch (error) {
-      if (errorCode(error) !== 'EEXIST') throw unwritable(this.path, error)
-      const sentence = `another process uses the state folder ${this.path}: --state-dir or STATE_DIR chooses another`
-      throw new AddressError(sentence)
+      throw unwritable(this.path, error)
     }
-    process.once('exit', this.unlock)
-    this.#heartbeat = setInterval(() => {
-      // Somebody may have removed it.
-      utimes(this.#lock, new Date(), new Date()).catch(() => this.#write()).catch(() => {})
-    }, HEARTBEAT_MS).unref()
-  }
-
-  async #write (): Promise<void> {
-    await writeFile(this.#lock, this.#token, { flag: 'wx', mode: 0o600 }).catch(async (error: unknown) => {
-      // A full disk may have left an empty lock, which would keep everybody away.
-      if (errorCode(error) !== 'EEXIST') await rm(this.#lock, { force: true })
-      throw error
-    })
-  }
-
-  readonly unlock = (): void => {
-    clearInterval(this.#heartbeat)
-    process.off('exit', this.unlock)
-    this.#locking = undefined
-    try {
-      // Another process takes the lock over when this one was suspended.
-      if (readFileSync(this.#lock, 'utf8') === this.#token) rmSync(this.#lock)
-    } catch {}
+    throw new AddressError(`more than ${MAX_COPIES} processes use the state folder ${this.path}: set ${SETTING}`)
   }
 }
 
-/** Whether the holder of a lock is gone: no sign of life for a minute, or a process of this machine that has ended. */
-async function isStale (lock: string): Promise<boolean> {
-  try {
-    // The clock of this machine may have been set back.
-    if (Math.abs(Date.now() - (await stat(lock)).mtimeMs) > LOCK_STALE_MS) return true
-    const { pid, host } = JSON.parse(await readFile(lock, 'utf8')) as { readonly pid: number, readonly host: string }
-    return host === hostname() && (pid === process.pid || !isAlive(pid))
-  } catch {
-    return false
+/**
+ * Checks whether state can be kept in a folder. Writes nothing.
+ * @param served folders whose files are served
+ * @throws ConfigError that names the setting
+ */
+export async function checkStateFolder (path: string | undefined, served: readonly string[]): Promise<void> {
+  if (!path) {
+    throw new AddressError('this user has no home folder to keep state in: --state-dir or STATE_DIR names a folder')
   }
+  await checkNotServed(path, SETTING, served)
 }
 
-function isAlive (pid: number): boolean {
-  try {
-    return process.kill(pid, 0)
-  } catch (error) {
-    return errorCode(error) === 'EPERM'
+/** Removes folders that nobody has used for a week, unless a process has locked them. */
+async function removeUnused (parent: string): Promise<void> {
+  for (const name of await readdir(parent).catch(() => [])) {
+    const folder = join(parent, name)
+    // To lock or unlock a folder changes its time.
+    const used = await stat(folder).catch(() => undefined)
+    if (used?.isDirectory() !== true || Date.now() - used.mtimeMs < UNUSED_MS) continue
+    const lock = new FolderLock(folder)
+    // What the disk does not remove goes another time.
+    if (await lock.acquire().catch(() => 'unknown') === undefined) {
+      await rm(folder, { recursive: true, force: true }).catch(() => {})
+      lock.release()
+    }
   }
 }
 

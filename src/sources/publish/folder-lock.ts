@@ -1,0 +1,185 @@
+import { randomUUID } from 'node:crypto'
+import { readFileSync, rmSync } from 'node:fs'
+import { link, mkdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
+import { hostname } from 'node:os'
+import { dirname, join } from 'node:path'
+import { Type } from '@sinclair/typebox'
+import { Value } from '@sinclair/typebox/value'
+import { errorCode } from '../../core/shared/system-errors.ts'
+
+/** How often an owner touches its lock, and after how long without that the lock is stale, in milliseconds. */
+const HEARTBEAT_MS = 15_000
+const LOCK_STALE_MS = 60_000
+
+const OwnerSchema = Type.Object({ pid: Type.Integer({ minimum: 1 }), host: Type.String(), id: Type.String() })
+
+/** The locks that this process has: a container's first process has the same number after each restart. */
+const held = new Map<string, FolderLock>()
+
+function releaseAll (): void {
+  for (const lock of held.values()) lock.release()
+}
+
+interface Owner {
+  readonly id: string
+  /** `process 123 on host vm` */
+  readonly name: string
+  readonly isStale: boolean
+}
+
+/**
+ * Makes one process the owner of a folder. The lock file names its owner. The lock of an owner that has ended is
+ * replaced by a rename, which one process at a time may do.
+ */
+export class FolderLock {
+  readonly #path: string
+  readonly #onLost: () => void
+  #id: string | undefined
+  #heartbeat: NodeJS.Timeout | undefined
+
+  /** @param onLost is called when another process has taken the lock over */
+  constructor (folder: string, onLost: () => void = () => {}) {
+    this.#path = join(folder, 'lock')
+    this.#onLost = onLost
+  }
+
+  /**
+   * Takes the lock, unless this object has it.
+   * @returns what the owner is called, if another process has it
+   */
+  async acquire (): Promise<string | undefined> {
+    if (await this.isOurs()) return undefined
+    const id = randomUUID()
+    held.set(id, this)
+    const owner = await this.#take(id).catch((error: unknown) => {
+      held.delete(id)
+      throw error
+    })
+    if (owner !== undefined) {
+      held.delete(id)
+      return owner
+    }
+    this.#id = id
+    // One listener for all locks.
+    process.off('exit', releaseAll).once('exit', releaseAll)
+    this.#heartbeat = setInterval(() => { void this.#beat() }, HEARTBEAT_MS).unref()
+    return undefined
+  }
+
+  /** Returns whether this object has the lock: a process that was suspended may have lost it. */
+  async isOurs (): Promise<boolean> {
+    if (this.#id === undefined) return false
+    const owner = await ownerOf(this.#path)
+    if (owner?.id === this.#id) return true
+    this.#forget()
+    // Somebody may have removed the folder.
+    if (owner !== undefined) this.#onLost()
+    return false
+  }
+
+  readonly release = (): void => {
+    const id = this.#id
+    this.#forget()
+    try {
+      if (id !== undefined && parseOwner(readFileSync(this.#path, 'utf8'))?.id === id) rmSync(this.#path)
+    } catch {}
+  }
+
+  #forget (): void {
+    clearInterval(this.#heartbeat)
+    if (this.#id !== undefined) held.delete(this.#id)
+    this.#id = undefined
+    if (held.size === 0) process.off('exit', releaseAll)
+  }
+
+  async #beat (): Promise<void> {
+    const now = new Date()
+    if (await this.isOurs()) await utimes(this.#path, now, now).catch(() => {})
+  }
+
+  /** Returns what the owner is called, if it is another one. */
+  async #take (id: string): Promise<string | undefined> {
+    const own = `${this.#path}.${id}`
+    await mkdir(dirname(own), { recursive: true, mode: 0o700 })
+    // A link appears with its content: nobody ever reads half a lock.
+    await writeFile(own, JSON.stringify({ pid: process.pid, host: hostname(), id }), { flag: 'wx', mode: 0o600 })
+    try {
+      if (await linkNew(own, this.#path)) return undefined
+      const owner = await ownerOf(this.#path)
+      if (owner?.isStale !== true) return owner?.name ?? 'another process'
+      return await this.#replace(owner, own)
+    } finally {
+      await rm(own, { force: true })
+    }
+  }
+
+  /**
+   * Replaces the lock of an owner that has ended. Each lock has its own claim, which one process gets. A claim whose
+   * process has ended is claimed itself.
+   */
+  async #replace (stale: Owner, own: string): Promise<string | undefined> {
+    const claims: string[] = []
+    for (let owner: Owner | undefined = stale; ;) {
+      const claim = `${this.#path}.after-${owner.id}`
+      claims.push(claim)
+      if (await linkNew(own, claim)) break
+      owner = await ownerOf(claim)
+      if (owner?.isStale !== true) return owner?.name ?? 'another process'
+    }
+    try {
+      // Another process may have replaced the lock, and removed its claim, since the lock was read.
+      const owner = await ownerOf(this.#path)
+      if (owner?.id !== stale.id) return owner?.name ?? 'another process'
+      await rename(own, this.#path)
+      return undefined
+    } finally {
+      for (const claim of claims.reverse()) await rm(claim, { force: true })
+    }
+  }
+}
+
+/** Gives a file a further name; false if something has this name. */
+async function linkNew (file: string, name: string): Promise<boolean> {
+  try {
+    await link(file, name)
+    return true
+  } catch (error) {
+    if (errorCode(error) === 'EEXIST') return false
+    throw error
+  }
+}
+
+/** The owner that a lock names; undefined if there is no lock. What is no lock is stale when it is old. */
+async function ownerOf (path: string): Promise<Owner | undefined> {
+  try {
+    const text = await readFile(path, 'utf8')
+    // The clock of this machine may have been set back.
+    const isOld = Math.abs(Date.now() - (await stat(path)).mtimeMs) > LOCK_STALE_MS
+    const owner = parseOwner(text)
+    if (owner === undefined) return { id: 'unknown', name: 'another process', isStale: isOld }
+    const { pid, host, id } = owner
+    return { id, name: `process ${pid} on host ${host}`, isStale: isOld || (host === hostname() && hasEnded(pid, id)) }
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+function parseOwner (text: string) {
+  try {
+    const value: unknown = JSON.parse(text)
+    return Value.Check(OwnerSchema, value) && /^[\w-]{1,64}$/.test(value.id) ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function hasEnded (pid: number, id: string): boolean {
+  if (pid === process.pid) return !held.has(id)
+  try {
+    process.kill(pid, 0)
+    return false
+  } catch (error) {
+    return errorCode(error) !== 'EPERM'
+  }
+}

@@ -1,0 +1,137 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createSecret, digestOf } from '../../src/access/secret.ts'
+import t, { type Test } from 'tap'
+import { createRepository, skillFiles } from '../helper/git.ts'
+import { type ServiceProcess, startProcess } from '../helper/process.ts'
+import { skillText, until } from '../helper/skills.ts'
+
+const TOKEN = createSecret('token')
+const KEY = generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey.export({ type: 'spki', format: 'pem' })
+
+/** A service with one git source, an access file, a trust file, a lock-free start and an audit log. */
+async function startWorld (t: Test) {
+  const team = createRepository(t, 'team')
+  team.commit({ ...skillFiles('a'), 'more/b/SKILL.md': skillText('b') })
+  const folder = join(t.testdirName, 'own')
+  mkdirSync(join(folder, 'logs'), { recursive: true })
+  const file = (name: string) => join(folder, name)
+  const write = (name: string, value: unknown): void => { writeFileSync(file(name), JSON.stringify(value)) }
+  const git = `git+file://${team.path}`
+  const sources = { team: { name: 'team', git, path: 'skills', interval: '10s' }, extra: { name: 'extra', git, path: 'more' } }
+  const good = {
+    config: { sources: [sources.team] },
+    access: { anonymous: ['all'], tokens: [{ name: 'operator', sha256: digestOf(TOKEN), groups: ['all'] }], rules: [{ groups: ['all'] }] },
+    trust: { signers: [{ name: 'acme', key: 'acme.pem' }] }
+  }
+  writeFileSync(file('acme.pem'), KEY)
+  const reset = (): void => { for (const [name, value] of Object.entries(good)) write(`${name}.yaml`, value) }
+  reset()
+  const stateDir = join(t.testdirName, 'state')
+  const args = ['--state-dir', stateDir, '--config', file('config.yaml'), '--access', file('access.yaml'),
+    '--trust', file('trust.yaml')]
+  const env = { LIMITS: 'off', AUDIT_LOG: file('logs/audit.jsonl') }
+  const service = await startProcess(t, { args, env })
+  await until(async () => (await fetch(`${service.url}/readyz`)).status === 200)
+  return { team, folder, stateDir, file, write, sources, good, reset, service }
+}
+
+async function reload ({ log, signal }: ServiceProcess): Promise<ReadonlyArray<Record<string, unknown>>> {
+  const before = log().length
+  const isOver = ({ msg }: Record<string, unknown>) => /^SIGHUP: (?:done|reload failed)/.test(String(msg))
+  signal('SIGHUP')
+  await until(() => log().slice(before).some(isOver))
+  return log().slice(before).filter(isOver)
+}
+
+t.test('K89: a reload that fails changes nothing: what is in force is served and followed', async (t) => {
+  const world = await startWorld(t)
+  const { team, stateDir, file, write, sources, good, reset, service } = world
+  const both = { sources: [sources.team, sources.extra] }
+  interface Mistake { readonly make: () => void, readonly mend?: () => void, readonly problem: RegExp }
+  const mistakes: Readonly<Record<string, Mistake>> = {
+    'configuration file': {
+      make: () => { write('config.yaml', { sources: [{ gti: 'x' }] }) }, problem: /sources\[0\].gti is an unknown key/
+    },
+    'a new source that cannot be opened': {
+      make: () => {
+        write('config.yaml', { sources: [sources.extra] })
+        renameSync(join(stateDir, 'sources'), join(stateDir, 'sources.away'))
+        writeFileSync(join(stateDir, 'sources'), '')
+      },
+      mend: () => {
+        rmSync(join(stateDir, 'sources'))
+        renameSync(join(stateDir, 'sources.away'), join(stateDir, 'sources'))
+      },
+      problem: /the state folder .* cannot be written/
+    },
+    'trust file': {
+      make: () => {
+        write('config.yaml', both)
+        write('trust.yaml', { ...good.trust, roots: { other: 'require' } })
+      },
+      problem: /roots\.other is not the name of a folder of skills/
+    },
+    'access file': {
+      make: () => {
+        write('config.yaml', both)
+        write('access.yaml', { ...good.access, rules: [{ groups: ['all'], roots: ['other'] }] })
+      },
+      problem: /roots\[0\] is not the name of a folder of skills/
+    },
+    'audit log': {
+      make: () => {
+        write('config.yaml', both)
+        renameSync(file('logs'), file('logs.away'))
+        writeFileSync(file('logs'), '')
+      },
+      mend: () => {
+        rmSync(file('logs'))
+        renameSync(file('logs.away'), file('logs'))
+      },
+      problem: /AUDIT_LOG: .* cannot be opened/
+    }
+  }
+  let edits = 0
+  for (const [what, { make, mend, problem }] of Object.entries(mistakes)) {
+    make()
+    t.match(await reload(service), [{ level: 40, msg: /^SIGHUP: reload failed/, problem }], what)
+    mend?.()
+    const ready = await fetch(`${service.url}/readyz`, { headers: { authorization: `Bearer ${TOKEN}` } })
+    t.match(await ready.json(), { detail: /the last reload failed/, sources: { length: 1, 0: { name: 'team' } } }, what)
+    t.equal(ready.status, 200, what)
+    team.commit({ 'skills/a/SKILL.md': skillText('a', `Edit ${++edits}.\n`) })
+    // Without a reload: the source is followed at its interval.
+    await until(async () => (await (await fetch(`${service.url}/skills/a`)).text()).includes(`Edit ${edits}.`))
+    reset()
+    t.match(await reload(service), [{ msg: 'SIGHUP: done' }], what)
+  }
+  t.match(await service.stop(), { code: 0, stderr: '' })
+})
+
+t.test('K89 K95: a source whose rule comes with the same reload never serves an unsigned byte', async (t) => {
+  const { write, sources, good, service } = await startWorld(t)
+  const over = new AbortController()
+  const seen = new Map<number, number>()
+  const asking = Array.from({ length: 4 }, async () => {
+    while (!over.signal.aborted) {
+      const { status } = await fetch(`${service.url}/skills/b`, { headers: { authorization: `Bearer ${TOKEN}` } })
+      seen.set(status, (seen.get(status) ?? 0) + 1)
+    }
+  })
+  for (let round = 0; round < 3; round++) {
+    write('trust.yaml', { ...good.trust, roots: { extra: 'require' } })
+    write('access.yaml', { ...good.access, rules: [{ groups: ['all'], roots: ['team', 'extra'] }] })
+    write('config.yaml', { sources: [sources.team, sources.extra] })
+    t.match(await reload(service), [{ msg: 'SIGHUP: done', sources: 'added extra' }])
+    write('trust.yaml', good.trust)
+    write('access.yaml', good.access)
+    write('config.yaml', good.config)
+    t.match(await reload(service), [{ msg: 'SIGHUP: done', sources: 'removed extra' }])
+  }
+  over.abort()
+  await Promise.all(asking)
+  t.strictSame([...seen.keys()], [404])
+  t.ok((seen.get(404) ?? 0) > 20, `${seen.get(404) ?? 0} answers`)
+})
