@@ -50,20 +50,20 @@ export class FolderLock {
   async acquire (): Promise<string | undefined> {
     if (await this.isOurs()) return undefined
     const id = randomUUID()
-    held.set(id, this)
-    const owner = await this.#take(id).catch((error: unknown) => {
-      held.delete(id)
-      throw error
-    })
-    if (owner !== undefined) {
-      held.delete(id)
-      return owner
-    }
+    // Before the lock exists: the process may end as soon as it does.
     this.#id = id
+    held.set(id, this)
     // One listener for all locks.
     process.off('exit', releaseAll).once('exit', releaseAll)
-    this.#heartbeat = setInterval(() => { void this.#beat() }, HEARTBEAT_MS).unref()
-    return undefined
+    try {
+      const owner = await this.#take(id)
+      if (owner === undefined) this.#heartbeat = setInterval(() => { void this.#beat() }, HEARTBEAT_MS).unref()
+      else this.#forget()
+      return owner
+    } catch (error) {
+      this.#forget()
+      throw error
+    }
   }
 
   /** Returns whether this object has the lock: a process that was suspended may have lost it. */
