@@ -12,9 +12,13 @@ import { type KeepOptions, type KeptRevision, KeptRevisions } from './revisions/
 import { Snapshots } from './revisions/snapshot.ts'
 import type { SkillFolder } from './roots/list-root.ts'
 import { Root, type RootOptions, type RootState } from './roots/root.ts'
-import { yieldIfNeeded } from './shared/async.ts'
+import { createCoalescer, yieldIfNeeded } from './shared/async.ts'
 import { mainFileError } from './shared/errors.ts'
 import { compareCodePoints } from './shared/text.ts'
+
+/** How long a revision stays readable after its last use, in milliseconds, and the bytes of all of them. */
+const KEPT_REVISION_MS = 600_000
+const KEPT_REVISION_BYTES = 64 * 1_048_576
 
 /** The place of a skill. */
 export interface SkillRef {
@@ -69,6 +73,7 @@ export class Catalog extends EventEmitter<CatalogEvents> {
   /** The index: skills by name, for each root. */
   readonly #skills = new WeakMap<Root, Map<string, IndexedSkill>>()
   readonly #options: CatalogOptions
+  readonly #shareRead = createCoalescer<IndexedSkill | undefined>()
   #generation = 0
   #listingGeneration = 0
   #names: { readonly of: number, readonly sorted: readonly string[] } = { of: -1, sorted: [] }
@@ -76,8 +81,10 @@ export class Catalog extends EventEmitter<CatalogEvents> {
   constructor (options: CatalogOptions) {
     super()
     this.#options = options
-    this.kept = new KeptRevisions(options.keep)
-    this.files = new FileCache((digest) => this.kept.contentWith(digest))
+    const { keepMs = KEPT_REVISION_MS, maxBytes = KEPT_REVISION_BYTES } = options.keep ?? {}
+    const keptBytes = keepMs === 0 ? 0 : maxBytes
+    this.files = new FileCache(keptBytes)
+    this.kept = new KeptRevisions(this.files, keepMs, keptBytes)
     this.snapshots = new Snapshots(this.files)
     this.roots = options.projectRoots.map((root) => this.#open(root))
   }
@@ -164,7 +171,10 @@ export class Catalog extends EventEmitter<CatalogEvents> {
       const isSame = known?.folder === folder && await isCurrent(known).catch(() => false)
       if (isSame) return known
       this.emit('stale', { root, name })
-      const skill = await readSkill(root, this.files, folder)
+      const skill = await this.#shareRead(`${root.id}\0${name}`, async () => {
+        const present = root.folders.get(name)
+        return present && await readSkill(root, this.files, present)
+      })
       if (skill !== undefined) return skill
       await root.list()
       // A root with a layout notices a removed folder only at its next search.

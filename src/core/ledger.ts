@@ -295,10 +295,10 @@ class RootLedger {
   async #read (name: string, task: Task = {}): Promise<Content | undefined> {
     const skill = this.#catalog.skillsIn(this.#root).get(name)
     if (skill === undefined || skill.folder !== this.#root.folders.get(name)) return undefined
-    const keep = this.#parts.isHandedOut() ? 'always' : 'never'
     const walk = task.now === skill ? task.walk : undefined
     try {
-      const { revision } = await new PresentState(skill, skill, this.#catalog, keep, walk).manifest()
+      const state = new PresentState(skill, skill, this.#catalog, this.#parts.isHandedOut(), walk)
+      const { revision } = await state.manifest()
       return contentOf(name, revision, skill.digest)
     } catch (err) {
       const code = err instanceof SkillError ? err.code : undefined

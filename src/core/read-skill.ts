@@ -147,7 +147,7 @@ async function readMainFile (
 ): Promise<MainFile | undefined> {
   for (const name of orderMainFiles(names, 'SKILL.md')) {
     try {
-      return { name, ...await files.read({ ...place, path: name }, MAX_MAIN_FILE_BYTES) }
+      return { name, ...await files.read({ ...place, path: name }, MAX_MAIN_FILE_BYTES, false) }
     } catch (error) {
       if (!(error instanceof RefusedError) || !isNoMainFile(error.refusal)) throw error
     }

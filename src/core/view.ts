@@ -4,7 +4,6 @@ import { finding } from './format/findings.ts'
 import type { Ledger } from './ledger.ts'
 import { readConsistently } from './read-consistently.ts'
 import type { IndexedSkill } from './read-skill.ts'
-import type { Keep } from './revisions/kept-revisions.ts'
 import { KeptState, PresentState, type SkillState } from './revisions/state.ts'
 import type { CatalogSearch } from './search/catalog-search.ts'
 import type { Root } from './roots/root.ts'
@@ -131,10 +130,10 @@ export class View {
   }
 
   /**
-   * Calls `answer` with one consistent, current state of the skill, maybe several times, and returns its result.
-   * @param keep whether a revision that the answer names stays readable
+   * Calls `answer` with one consistent, current state of the skill, maybe several times, and returns its result. A
+   * revision that the answer names stays readable.
    */
-  async read<T> (name: string, answer: (state: SkillState) => Promise<T>, keep: Keep = 'always'): Promise<T> {
+  async read<T> (name: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
     if (hasForbiddenSequence(name)) throw mainFileError.invalidName(name)
     const { catalog } = this.parts
     const find = async (): Promise<IndexedSkill> => {
@@ -143,7 +142,7 @@ export class View {
       return found
     }
     return await readConsistently(catalog, name, find, (found) =>
-      answer(new PresentState(this.#shown(found), found, catalog, keep)))
+      answer(new PresentState(this.#shown(found), found, catalog)))
   }
 
   /** As `read`, of the skill with this name in its frontmatter, else of this name. */

@@ -15,7 +15,7 @@ export async function suggestName (
   if (!(error instanceof SkillError) || name === undefined) return undefined
   if (error.code === 'skill_not_found') return nearestOf(name, skills().indexedNames())
   if (error.code !== 'file_not_found') return undefined
-  const snapshot = await unlessRefused(() => skills().read(name, (state) => state.listedSnapshot(), 'never'))
+  const snapshot = await unlessRefused(() => skills().read(name, (state) => state.listedSnapshot()))
   return snapshot && nearestOf(path, snapshot.manifest.files.map(({ path }) => path))
 }
 

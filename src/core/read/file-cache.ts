@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
-import { createSharer } from '../shared/async.ts'
-import { MAX_MAIN_FILE_BYTES, MAX_SKILL_BYTES } from '../shared/limits.ts'
+import { createCoalescer } from '../shared/async.ts'
+import { MAX_SKILL_BYTES } from '../shared/limits.ts'
 import type { FileStamp } from '../shared/skill.ts'
 import { checksumsOf, type FileChecksums } from './checksums.ts'
 import { startsAsUtf8 } from './decode.ts'
@@ -13,65 +13,61 @@ import { changed } from './refused.ts'
 /** A file as it can be sent: in memory, or open and to be streamed and closed by the caller. */
 export type ServableFile = { readonly kind: 'content', readonly content: FileContent } | StreamedFile
 
-/** How much of a cache is in use, and how often it was of use. */
-export interface CacheUsage {
-  readonly bytes: number
-  readonly hits: number
-  readonly misses: number
-}
-
 /** Files up to this size, in bytes, are read whole and may stay in memory; larger ones are streamed. */
 export const MAX_BUFFERED_FILE_BYTES = 262_144
 
 /** A streamed file up to this size, in bytes, is read for its digest first; of a larger one it may not be known. */
 export const MAX_HASHED_FIRST_BYTES = 8 * 1_048_576
 
-/** Weight of all contents together, in bytes: the file, its text, and what is rendered from them. */
-const CACHE_BYTES = 32 * 1_048_576
-const WEIGHT_PER_BYTE = 6
+/** Room for contents besides those of kept revisions, in bytes, and what each takes besides its bytes. */
+const CACHE_BYTES = 8 * 1_048_576
 const WEIGHT_PER_ENTRY = 2_048
 
 /** Files whose checksums are kept: about 300 bytes each. */
 const MAX_CHECKSUMS = 150_000
 
 /**
- * Checksums of files by their stamp, and contents by their digest. Each read opens and checks the file anew; only what
- * is known of its bytes comes from memory. Readings of a file in one state share one.
+ * Checksums of files by their stamp, and contents by their digest, of which those used longest ago give way. Each read
+ * opens and checks the file anew; only what is known of its bytes comes from memory. Readings of one file at the same
+ * time share one.
  */
 export class FileCache {
-  readonly #contents = new LRUCache<string, FileContent>({
-    maxSize: CACHE_BYTES,
-    sizeCalculation: ({ bytes }) => bytes.length * WEIGHT_PER_BYTE + WEIGHT_PER_ENTRY
-  })
-
+  readonly #contents: LRUCache<string, FileContent>
   readonly #checksums = new LRUCache<string, FileChecksums>({ maxSize: MAX_CHECKSUMS, sizeCalculation: () => 1 })
   /** States of files that somebody hashes while they are streamed. */
   readonly #streamed = new Set<string>()
-  readonly #shareContent = createSharer<FileContent>()
-  readonly #shareChecksums = createSharer<FileChecksums>()
-  readonly #keptContent: (digest: string) => FileContent | undefined
+  readonly #shareContent = createCoalescer<FileContent>()
+  readonly #shareChecksums = createCoalescer<FileChecksums>()
   readonly #closing = new AbortController()
   #hits = 0
   #misses = 0
 
-  /** @param keptContent a content that somebody else has in memory */
-  constructor (keptContent: (digest: string) => FileContent | undefined) {
-    this.#keptContent = keptContent
+  /** @param keptBytes room for the contents of kept revisions */
+  constructor (keptBytes: number) {
+    this.#contents = new LRUCache({
+      maxSize: CACHE_BYTES + keptBytes,
+      sizeCalculation: ({ bytes }) => bytes.length + WEIGHT_PER_ENTRY
+    })
   }
 
-  get usage (): CacheUsage {
+  /** How much memory contents take, in bytes, and how often one was there. */
+  get usage (): { readonly bytes: number, readonly hits: number, readonly misses: number } {
     return { bytes: this.#contents.calculatedSize, hits: this.#hits, misses: this.#misses }
+  }
+
+  contentWith (digest: string): FileContent | undefined {
+    return this.#contents.get(digest)
   }
 
   /** The content of a file that is known to be in this state. */
   contentOf (stamp: FileStamp): FileContent | undefined {
     const checksums = this.#checksums.get(stateId(stamp))
-    const content = checksums && this.#contentWith(checksums.digest)
+    const content = checksums && this.contentWith(checksums.digest)
     if (content !== undefined) this.#hits++
     return content
   }
 
-  /** Reads a file whole. It stays in memory if it `isKept`: a reading of all files would leave no room for others. */
+  /** Reads a file whole. Its content stays in memory if it `isKept`: a reading of all would leave no room for others. */
   async read (place: FilePlace, limit: number, isKept = true): Promise<{ content: FileContent, stamp: FileStamp }> {
     const file = await openInside(place, limit)
     try {
@@ -87,7 +83,7 @@ export class FileCache {
     let isOpen = false
     try {
       if (file.size <= MAX_BUFFERED_FILE_BYTES) {
-        return { kind: 'content', content: await this.#readContent(file, true) }
+        return { kind: 'content', content: await this.#readContent(file) }
       }
       const known = file.size <= MAX_HASHED_FIRST_BYTES ? await this.checksumsOf(file) : this.#knownOf(file)
       const { isUtf8, digest } = known ?? { isUtf8: startsAsUtf8(await file.readHead()), digest: undefined }
@@ -119,10 +115,8 @@ export class FileCache {
 
   /** Checksums of an open file, read unless known. */
   async checksumsOf (file: OpenFile): Promise<FileChecksums> {
-    const known = this.#knownOf(file)
-    if (known !== undefined) return known
-    const read = async (): Promise<FileChecksums> => this.#learn(file, await file.checksums(this.#closing.signal))
-    return await (file.isSettled ? this.#shareChecksums(stateId(file.stamp), read) : read())
+    return this.#knownOf(file) ?? await this.#shareChecksums(stateId(file.stamp), async () =>
+      this.#knownOf(file) ?? this.#learn(file, await file.checksums(this.#closing.signal)))
   }
 
   /** The bytes of an open file from `start` to `end`, both included. The first to read all learns the digest. */
@@ -155,22 +149,17 @@ export class FileCache {
     this.#closing.abort()
   }
 
-  async #readContent (file: OpenFile, isKept: boolean): Promise<FileContent> {
-    const known = this.contentOf(file.stamp)
-    if (known !== undefined) return known
-    const read = async (): Promise<FileContent> => {
+  async #readContent (file: OpenFile, isKept = true): Promise<FileContent> {
+    return this.contentOf(file.stamp) ?? await this.#shareContent(stateId(file.stamp), async () => {
+      const known = this.contentOf(file.stamp)
+      if (known !== undefined) return known
       const bytes = await file.readAll()
       const checksums = this.#learn(file, this.#knownOf(file) ?? checksumsOf(bytes))
-      const content = this.#contentWith(checksums.digest) ?? new FileContent(bytes, checksums)
+      const content = this.contentWith(checksums.digest) ?? new FileContent(bytes, checksums)
       this.#misses++
-      if (isKept && bytes.length <= MAX_MAIN_FILE_BYTES) this.#contents.set(content.digest, content)
+      if (isKept) this.#contents.set(content.digest, content)
       return content
-    }
-    return await (file.isSettled ? this.#shareContent(stateId(file.stamp), read) : read())
-  }
-
-  #contentWith (digest: string): FileContent | undefined {
-    return this.#contents.get(digest) ?? this.#keptContent(digest)
+    })
   }
 }
 

@@ -11,7 +11,7 @@ import { fileError, mainFileError } from '../shared/errors.ts'
 import { MAX_MAIN_FILE_BYTES, MAX_TEXT_FILE_BYTES } from '../shared/limits.ts'
 import type { CatalogSkill, Manifest } from '../shared/skill.ts'
 import { SkillArchive } from './archive.ts'
-import type { Keep, KeptRevision } from './kept-revisions.ts'
+import type { KeptRevision } from './kept-revisions.ts'
 import { fileSentence, mainFileSentence, skillSentence } from './refusal-sentences.ts'
 import type { Snapshot } from './snapshot.ts'
 
@@ -101,7 +101,7 @@ export abstract class SkillState {
 export class PresentState extends SkillState {
   readonly #found: IndexedSkill
   readonly #catalog: Catalog
-  readonly #keep: Keep
+  readonly #isKept: boolean
   readonly #walk: Walk | undefined
   /** What is known of the files of this state, by path. */
   readonly #digests = new Map<string, string>()
@@ -109,13 +109,14 @@ export class PresentState extends SkillState {
 
   /**
    * @param shown what the caller sees of the skill
+   * @param isKept whether a revision that is asked for stays readable
    * @param walk of the skill, if there is one already
    */
-  constructor (shown: SkillState['skill'], found: IndexedSkill, catalog: Catalog, keep: Keep, walk?: Walk) {
+  constructor (shown: SkillState['skill'], found: IndexedSkill, catalog: Catalog, isKept = true, walk?: Walk) {
     super(shown)
     this.#found = found
     this.#catalog = catalog
-    this.#keep = keep
+    this.#isKept = isKept
     this.#walk = walk
     const { mainFile, digest } = found
     if (mainFile !== undefined && digest !== undefined) this.#confirm(mainFile.name, digest)
@@ -146,13 +147,13 @@ export class PresentState extends SkillState {
   }
 
   protected async takeSnapshot (): Promise<Snapshot> {
-    this.#snapshot ??= await this.#confirmed(await this.#catalog.snapshots.of(this.#read(), this.#walk), this.#keep)
+    this.#snapshot ??= await this.#confirmed(await this.#catalog.snapshots.of(this.#read(), this.#walk), false)
     return this.#snapshot
   }
 
   protected async takeListed (): Promise<Snapshot | undefined> {
     const listed = this.#snapshot ?? await this.#catalog.snapshots.ofListed(this.#read())
-    this.#snapshot ??= listed && await this.#confirmed(listed, 'if-room')
+    this.#snapshot ??= listed && await this.#confirmed(listed, true)
     return this.#snapshot
   }
 
@@ -163,14 +164,14 @@ export class PresentState extends SkillState {
     return this.#found
   }
 
-  async #confirmed (snapshot: Snapshot, keep: Keep): Promise<Snapshot> {
+  async #confirmed (snapshot: Snapshot, isListed: boolean): Promise<Snapshot> {
     await this.#confirmRules()
     for (const { path, digest } of snapshot.manifest.files) this.#confirm(path, digest)
     if (this.#digests.size > snapshot.manifest.files.length) throw changed('a file went away after it was read')
-    await this.#catalog.kept.keep(this.#found, snapshot, keep, async ({ path, digest, size_bytes: size }) => {
-      const { content } = await this.#catalog.files.read(this.#placeOf(path), size, false)
+    if (!this.#isKept) return snapshot
+    await this.#catalog.kept.keep(this.#found, snapshot, isListed, async ({ path, digest, size_bytes: size }) => {
+      const { content } = await this.#catalog.files.read(this.#placeOf(path), size)
       if (content.digest !== digest) throw changed('a file changed before its revision was named')
-      return content
     })
     return snapshot
   }

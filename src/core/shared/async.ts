@@ -39,19 +39,6 @@ export function coalesce<T> (job: Job<T>): Job<T> {
   return () => run('', job)
 }
 
-/**
- * Makes a function whose calls with one key share the job that runs for it. A key has to name the state that the job
- * reads: its result may be of a time before the call.
- */
-export function createSharer<T> (): (key: string, job: Job<T>) => Promise<T> {
-  const running = new Map<string, Promise<T>>()
-  return (key, job) => {
-    const run = running.get(key) ?? job().finally(() => { running.delete(key) })
-    running.set(key, run)
-    return run
-  }
-}
-
 /** When long work began in the present turn of the event loop. */
 let workStartedAt: number | undefined
 
