@@ -1,4 +1,5 @@
 import { openRoots } from './config/roots.ts'
+import { logCatalog, type OnSkipped } from './operator/catalog-log.ts'
 import type { Environment } from './operator/setting.ts'
 import type { Config } from './config/settings.ts'
 import { type CoreLog, SILENT } from './core/shared/log.ts'
@@ -6,9 +7,10 @@ import { createSkillManager, type SkillManagerOptions } from './core/skill-manag
 import type { Shutdown } from './http/shutdown.ts'
 import { openTrust } from './trust/trust.ts'
 
-interface OpenOptions extends Pick<SkillManagerOptions, 'keep' | 'watcher' | 'onSkipped'> {
+interface OpenOptions extends Pick<SkillManagerOptions, 'keep' | 'watcher'> {
   readonly env: Environment
   readonly log?: CoreLog
+  readonly onSkipped?: OnSkipped
   /** Closes what is opened. */
   readonly shutdown: Shutdown
 }
@@ -18,7 +20,7 @@ interface OpenOptions extends Pick<SkillManagerOptions, 'keep' | 'watcher' | 'on
  * skills. Nothing is started yet.
  * @throws ConfigError
  */
-export async function openSkills (config: Config, { env, log = SILENT, shutdown, ...options }: OpenOptions) {
+export async function openSkills (config: Config, { env, log = SILENT, shutdown, onSkipped, ...options }: OpenOptions) {
   const roots = await openRoots(config, { log, env })
   shutdown.add(() => roots.sources.close())
   const trust = await openTrust(config, roots, log)
@@ -26,6 +28,7 @@ export async function openSkills (config: Config, { env, log = SILENT, shutdown,
   const { linkTargets, watchPolling: polling } = config
   const projectRoots = trust?.guard(roots.sources.roots) ?? roots.sources.roots
   const skills = createSkillManager({ projectRoots, linkTargets, polling, log, ...options })
+  logCatalog(skills.catalog, log, onSkipped)
   shutdown.add(() => skills.close())
   return { roots, trust, skills }
 }

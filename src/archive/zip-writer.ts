@@ -1,3 +1,6 @@
+import { createHash } from 'node:crypto'
+import { yieldIfNeeded } from '../core/shared/async.ts'
+
 /**
  * The records of a ZIP archive (PKWARE's APPNOTE 6.3.9) of files that are stored without compression: names, sizes and
  * checksums decide on every byte. Libraries rewrite names that are legal here, compress by the Node at hand, or write
@@ -6,7 +9,9 @@
 
 export const ZIP_MEDIA_TYPE = 'application/zip'
 
-export interface ZipEntry {
+interface ZipEntry {
+  /** Names the file to be read. */
+  readonly path: string
   /** UTF-8, `/` between segments, at most 65,535 bytes. */
   readonly name: Buffer
   /** In bytes. */
@@ -33,23 +38,80 @@ const DATE = 0x0021
 /** A regular file, `rw-r--r--`, in the upper half. */
 const ATTRIBUTES = 0o100644 * 0x10000
 
-/** Size in bytes of the archive of these entries. */
-export function zipSize (entries: readonly ZipEntry[]): number {
-  return entries.reduce((size, entry) => size + localSize(entry) + CENTRAL_HEADER_BYTES + entry.name.length, END_BYTES)
+/** The bytes of a file from `start` to `end`, both included. */
+type ReadFile = (path: string, start: number, end: number) => AsyncGenerator<Buffer>
+
+/**
+ * Files as a ZIP archive, in their order. The archive is made while it is sent, and any part of it can be read alone.
+ * The same names and contents give the same bytes everywhere.
+ */
+export class ZipArchive {
+  /** Names the contents. */
+  readonly revision: string
+  /** In bytes. */
+  readonly size: number
+  readonly #entries: readonly ZipEntry[]
+  readonly #read: ReadFile
+
+  constructor (revision: string, entries: readonly ZipEntry[], read: ReadFile) {
+    this.revision = revision
+    this.size = entries.reduce((size, entry) =>
+      size + localSize(entry) + CENTRAL_HEADER_BYTES + entry.name.length, END_BYTES)
+    this.#entries = entries
+    this.#read = read
+  }
+
+  /** `sha256:<hex>` of all bytes. */
+  async digest (): Promise<string> {
+    const hash = createHash('sha256')
+    for await (const chunk of this.chunks()) hash.update(chunk)
+    return `sha256:${hash.digest('hex')}`
+  }
+
+  /**
+   * The bytes from `start` to `end`, both included, with back-pressure. An error of reading a file ends it, so that a
+   * broken archive is never taken for complete.
+   */
+  async * chunks (start = 0, end = this.size - 1): AsyncGenerator<Buffer> {
+    let offset = 0
+    for (const entry of this.#entries) {
+      const next = offset + localSize(entry)
+      if (start < next && offset <= end) yield * this.#part(entry, start - offset, end - offset)
+      offset = next
+      await yieldIfNeeded()
+    }
+    if (offset <= end) yield centralDirectory(this.#entries).subarray(Math.max(start - offset, 0), end + 1 - offset)
+  }
+
+  /** Header and content of a file, of which `first` and `last` are in positions of both together. */
+  async * #part (entry: ZipEntry, first: number, last: number): AsyncGenerator<Buffer> {
+    const header = localHeader(entry)
+    const end = Math.max(Math.min(last - header.length, entry.size - 1), -1)
+    const content = this.#read(entry.path, Math.max(first - header.length, 0), end)
+    try {
+      // Of a file that cannot be read, the header is not sent either.
+      const start = await content.next()
+      yield header.subarray(Math.max(first, 0), last + 1)
+      if (start.done !== true) yield start.value
+      yield * content
+    } finally {
+      await content.return(undefined)
+    }
+  }
 }
 
 /** Bytes of the local header and of the content that follows it. */
-export function localSize ({ name, size }: ZipEntry): number {
+function localSize ({ name, size }: ZipEntry): number {
   return LOCAL_HEADER_BYTES + name.length + size
 }
 
 /** The local header, before the content of a file. */
-export function localHeader (entry: ZipEntry): Buffer {
+function localHeader (entry: ZipEntry): Buffer {
   return Buffer.concat([record([[4, 0x04034b50], ...commonFields(entry)]), entry.name])
 }
 
 /** The central directory, after the contents of all files. */
-export function centralDirectory (entries: readonly ZipEntry[]): Buffer {
+function centralDirectory (entries: readonly ZipEntry[]): Buffer {
   let offset = 0
   const headers = entries.flatMap((entry) => {
     const header = record([

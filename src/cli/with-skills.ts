@@ -1,6 +1,7 @@
 import { ConfigError } from '../operator/setting.ts'
 import { readdir, realpath, stat } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
+import { logCatalog, type OnSkipped } from '../operator/catalog-log.ts'
 import { isWithin, reasonOf } from '../operator/files.ts'
 import { loadConfig } from '../config/load.ts'
 import { openRoots } from '../config/roots.ts'
@@ -109,7 +110,7 @@ async function placeOf (path: string, cwd: string): Promise<Place> {
 }
 
 async function openPlace (
-  { root, only }: Place, linkTargets: readonly string[], onSkipped: ReturnType<typeof skippedWarner>
+  { root, only }: Place, linkTargets: readonly string[], onSkipped: OnSkipped
 ): Promise<SkillManager> {
   // A skill that was named by itself may be a link to anywhere.
   const target = only === undefined ? [] : await realpath(join(root.path, only)).catch(() => [])
@@ -117,9 +118,9 @@ async function openPlace (
     projectRoots: [root],
     watcher: false,
     keep: { keepMs: 0 },
-    linkTargets: [...linkTargets, target].flat(),
-    ...only === undefined && { onSkipped }
+    linkTargets: [...linkTargets, target].flat()
   })
+  if (only === undefined) logCatalog(skills.catalog, SILENT, onSkipped)
   await skills.start()
   return skills
 }

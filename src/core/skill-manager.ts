@@ -2,9 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Catalog, type CatalogOptions } from './catalog.ts'
 import { skillBody } from './format/main-file.ts'
 import { Ledger } from './ledger.ts'
-import { logCatalog } from './log.ts'
 import { mainFileText } from './read/file-content.ts'
-import type { SkippedEntry } from './roots/list-root.ts'
 import { CatalogSearch } from './search/catalog-search.ts'
 import { addressOf, type Skill, type SkillMetadata } from './shared/skill.ts'
 import { type GrantOf, View } from './view.ts'
@@ -14,10 +12,7 @@ import { Refresher, type RefresherOptions } from './watch/refresher.ts'
 /** How long a start waits for the listing of a slow root, in milliseconds. */
 const SLOW_START_MS = 1_000
 
-export interface SkillManagerOptions extends CatalogOptions, RefresherOptions {
-  /** Called with the entries of a root that could be skills and are left out, which the log names too. */
-  readonly onSkipped?: ((entries: readonly SkippedEntry[]) => void) | undefined
-}
+export type SkillManagerOptions = CatalogOptions & RefresherOptions
 
 /** All skills, in the order of the roots: the view of everything. It starts and stops, and makes smaller views. */
 export class SkillManager extends View {
@@ -32,7 +27,6 @@ export class SkillManager extends View {
     })
     this.catalog = catalog
     this.refresher = refresher
-    logCatalog(catalog, options.log, options.onSkipped)
   }
 
   /** Lists the roots, but waits for no slow one; the index and the watchers follow in the background. */

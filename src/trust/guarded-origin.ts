@@ -2,9 +2,10 @@ import { basename } from 'node:path'
 import type { FindingCode } from '../core/format/findings.ts'
 import type { SkillState } from '../core/revisions/state.ts'
 import type { RootOptions } from '../core/roots/root.ts'
-import { describeSkipped } from '../core/roots/skipped.ts'
+import { logCatalog } from '../operator/catalog-log.ts'
+import { describeSkipped } from '../operator/skipped.ts'
 import { SkillError } from '../core/shared/errors.ts'
-import type { CoreLog } from '../core/shared/log.ts'
+import { type CoreLog, SILENT } from '../core/shared/log.ts'
 import { createSkillManager, type SkillManager } from '../core/skill-manager.ts'
 import { publishedSkill } from '../sources/publish/plan.ts'
 import { Publisher } from '../sources/publish/publisher.ts'
@@ -133,11 +134,11 @@ export class GuardedOrigin implements Origin {
       projectRoots: [this.#original],
       polling,
       linkTargets,
-      keep: { keepMs: 0 },
-      onSkipped: (entries) => {
-        this.listing.skipped = entries.length
-        for (const sentence of entries.flatMap(describeSkipped)) log.warn({ root: this.root.path }, sentence)
-      }
+      keep: { keepMs: 0 }
+    })
+    logCatalog(skills.catalog, SILENT, (entries) => {
+      this.listing.skipped = entries.length
+      for (const sentence of entries.flatMap(describeSkipped)) log.warn({ root: this.root.path }, sentence)
     })
     this.#due = 'all'
     skills.catalog.on('changed', (changes) => { this.#checkSoon(changes.map(({ name }) => name)) })

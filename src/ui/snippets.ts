@@ -1,4 +1,4 @@
-import { shellWord } from '../core/shared/text.ts'
+import { shellWord } from '../operator/shell-word.ts'
 import type { GithubState } from '../sources/git/github.ts'
 
 /** A client, and what its user types or pastes to use a skill, or all of them. */

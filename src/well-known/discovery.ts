@@ -1,8 +1,8 @@
 import type { Static } from '@sinclair/typebox'
 import { LRUCache } from 'lru-cache'
+import type { ZipArchive } from '../archive/zip-writer.ts'
 import { isUsable } from '../core/format/findings.ts'
 import type { FileContent } from '../core/read/file-content.ts'
-import type { SkillArchive } from '../core/revisions/archive.ts'
 import type { SkillState } from '../core/revisions/state.ts'
 import type { View } from '../core/view.ts'
 import { SkillError, type SkillErrorCode } from '../core/shared/errors.ts'
@@ -45,7 +45,7 @@ interface Entries {
 /** What an address of the index 0.2.0 leads to: the main file of a skill that is nothing else, or an archive. */
 export type Artifact =
   { readonly revision: string, readonly content: FileContent } |
-  { readonly revision: string, readonly archive: SkillArchive }
+  { readonly revision: string, readonly archive: ZipArchive }
 
 type DiscoverySkills = Pick<View, 'at' | 'keptRevisions' | 'list' | 'read'>
 

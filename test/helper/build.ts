@@ -10,6 +10,7 @@ import type { Observer } from '../../src/http/observer.ts'
 import { StateFolder } from '../../src/sources/publish/state-folder.ts'
 import type { TrustPolicy } from '../../src/trust/trust-policy.ts'
 import { Trust } from '../../src/trust/trust.ts'
+import { logCatalog } from '../../src/operator/catalog-log.ts'
 import { readPackageVersion } from '../../src/operator/package-files.ts'
 import { createToolRegistry } from '../../src/tools/registry.ts'
 import { createTools } from '../../src/tools/tools.ts'
@@ -81,6 +82,7 @@ export async function buildService (t: Test, { files = {}, options = {} }: { rea
     ...keep && { keep },
     log: logger
   })
+  logCatalog(skills.catalog, logger)
   const access = file === undefined
     ? undefined
     : await openAccess({ file: join(folder, file), basePath: '', ...appOptions, publicUrl: appOptions.publicUrl, skills, log: logger, env: {} })

@@ -5,6 +5,7 @@ import type { Test } from 'tap'
 import { SkillError } from '../../src/core/shared/errors.ts'
 import type { CatalogSkill } from '../../src/core/shared/skill.ts'
 import { createSkillManager, type SkillManager, type SkillManagerOptions } from '../../src/core/skill-manager.ts'
+import { logCatalog } from '../../src/operator/catalog-log.ts'
 
 export { createFaultyDisk, failing, type FaultyDisk, osError } from './disk.ts'
 
@@ -34,6 +35,7 @@ export function saveAtomically (file: string, text: string, temporary = `${file}
 /** A manager without a watcher, closed with the test. */
 export function createManager (t: Test, projectRoots: SkillManagerOptions['projectRoots'], options: Partial<SkillManagerOptions> = {}): SkillManager {
   const manager = createSkillManager({ projectRoots, watcher: false, ...options })
+  logCatalog(manager.catalog, options.log)
   t.teardown(() => manager.close())
   return manager
 }

@@ -5,6 +5,7 @@ import type { Test } from 'tap'
 import { type ChangeFeed, createChangeFeed, type FeedEvent } from '../../src/core/events/change-feed.ts'
 import { createSkillManager, type SkillManager, type SkillManagerOptions } from '../../src/core/skill-manager.ts'
 import { type SkillStatus, statusOf } from '../../src/http/readiness.ts'
+import { logCatalog } from '../../src/operator/catalog-log.ts'
 import { createFaultyDisk, skillText, until } from './skills.ts'
 import { startStopwatch } from './timing.ts'
 
@@ -41,6 +42,7 @@ export function inIndex (manager: SkillManager): string[] {
 /** A manager with the real watcher, set up or degraded. */
 export async function startWatching (t: Test, root: string, options: Partial<SkillManagerOptions> = {}): Promise<SkillManager> {
   const manager = createSkillManager({ projectRoots: [root], tickMs: NO_TICKS, ...options })
+  logCatalog(manager.catalog, options.log)
   t.teardown(() => manager.close())
   await manager.initialize()
   await until(() => options.watcher === false || !['off', 'starting'].includes(manager.refresher.state.status))

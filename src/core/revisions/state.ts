@@ -1,3 +1,4 @@
+import { ZipArchive } from '../../archive/zip-writer.ts'
 import type { Catalog } from '../catalog.ts'
 import { type MainFilePreference, orderMainFiles } from '../format/main-files.ts'
 import type { ServableFile } from '../read/file-cache.ts'
@@ -7,10 +8,9 @@ import { changed, isNoMainFile, RefusedError } from '../read/refused.ts'
 import type { Walk } from '../read/walk.ts'
 import { parseRelativePath } from '../read/relative-path.ts'
 import type { IndexedSkill } from '../read-skill.ts'
-import { fileError, mainFileError } from '../shared/errors.ts'
-import { MAX_MAIN_FILE_BYTES, MAX_TEXT_FILE_BYTES } from '../shared/limits.ts'
+import { fileError, mainFileError, skillError } from '../shared/errors.ts'
+import { MAX_ARCHIVE_BYTES, MAX_MAIN_FILE_BYTES, MAX_TEXT_FILE_BYTES } from '../shared/limits.ts'
 import type { CatalogSkill, Manifest } from '../shared/skill.ts'
-import { SkillArchive } from './archive.ts'
 import type { KeptRevision } from './kept-revisions.ts'
 import { fileSentence, mainFileSentence, skillSentence } from './refusal-sentences.ts'
 import type { Snapshot } from './snapshot.ts'
@@ -56,8 +56,27 @@ export abstract class SkillState {
   }
 
   /** @param nameOf what a file of the manifest is called in the archive; default: its path */
-  async archive (nameOf?: (path: string) => string): Promise<SkillArchive> {
-    return new SkillArchive(await this.snapshot(), (path) => this.openPath(path), nameOf)
+  async archive (nameOf = (path: string): string => path): Promise<ZipArchive> {
+    const { manifest: { revision, files }, checksums } = await this.snapshot()
+    const entries = files.map(({ path, size_bytes: size }) =>
+      ({ path, name: Buffer.from(nameOf(path)), size, crc32: checksums.get(path)?.crc32 ?? 0 }))
+    const archive = new ZipArchive(revision, entries, (path, start, end) => this.#chunks(path, start, end))
+    if (archive.size > MAX_ARCHIVE_BYTES) throw skillError.archiveTooLarge(this.skill.name)
+    return archive
+  }
+
+  async * #chunks (path: string, start: number, end: number): AsyncGenerator<Buffer> {
+    try {
+      const file = await this.openPath(path)
+      try {
+        if (file.kind === 'content') yield file.content.bytes.subarray(start, end + 1)
+        else yield * file.chunks(start, end)
+      } finally {
+        if (file.kind === 'stream') await file.close()
+      }
+    } catch (error) {
+      throw fileSentence(error, this.skill.name, path)
+    }
   }
 
   /** The main file, with `get_skill`'s sentences when there is none. */
@@ -177,7 +196,7 @@ export class PresentState extends SkillState {
   }
 
   /** Uses the kept bytes if there are any, so that a download survives an edit. */
-  override async archive (nameOf?: (path: string) => string): Promise<SkillArchive> {
+  override async archive (nameOf?: (path: string) => string): Promise<ZipArchive> {
     const { revision } = await this.manifest()
     const kept = this.#catalog.kept.get(this.#found.root, this.skill.name, revision)
     return await (kept === undefined ? super.archive(nameOf) : new KeptState(kept).archive(nameOf))

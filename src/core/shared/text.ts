@@ -93,10 +93,3 @@ export function quote (text: string): string {
   const shown = points.slice(0, MAX_QUOTED_CODE_POINTS).join('').replaceAll(UNSEEN, escape)
   return `'${shown}${points.length > MAX_QUOTED_CODE_POINTS ? '…' : ''}'`
 }
-
-const PLAIN_WORD = /^[\w@%+=:,./-]+$/
-
-/** A word of a POSIX shell. */
-export function shellWord (text: string): string {
-  return PLAIN_WORD.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
-}

@@ -2,10 +2,9 @@ import { isUtf8 } from 'node:buffer'
 import { Readable } from 'node:stream'
 import contentDisposition from 'content-disposition'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { SkillArchive } from '../../core/revisions/archive.ts'
 import { isTextType, mediaType } from '../../core/read/media-type.ts'
 import { fileSentence } from '../../core/revisions/refusal-sentences.ts'
-import { ZIP_MEDIA_TYPE } from '../../archive/zip-writer.ts'
+import { ZIP_MEDIA_TYPE, type ZipArchive } from '../../archive/zip-writer.ts'
 import { isTextKind } from '../../core/read/file-kind.ts'
 import type { FileContent } from '../../core/read/file-content.ts'
 import type { ServableFile } from '../../core/read/file-cache.ts'
@@ -68,7 +67,7 @@ export function answerContent (
 }
 
 export function answerArchive (
-  request: FastifyRequest, reply: FastifyReply, archive: SkillArchive, name: string, etag: string
+  request: FastifyRequest, reply: FastifyReply, archive: ZipArchive, name: string, etag: string
 ): Buffer | Readable {
   reply.header('content-disposition', contentDisposition(`${name}.zip`))
   return answerBytes(request, reply, {

@@ -3,14 +3,14 @@ import fs from 'node:fs'
 import { dirname, join } from 'node:path'
 import fc from 'fast-check'
 import t from 'tap'
-import type { SkillArchive } from '../../../src/core/revisions/archive.ts'
+import type { ZipArchive } from '../../../src/archive/zip-writer.ts'
 import { isHiddenFile } from '../../../src/core/read/hidden.ts'
 import { sha256 } from '../../../src/core/shared/digest.ts'
 import { countOpenBelow, skill, startManager } from '../../helper/skills.ts'
 
 const CHUNK_BYTES = 65_536
 
-async function readArchive (archive: SkillArchive, start?: number, end?: number): Promise<Buffer> {
+async function readArchive (archive: ZipArchive, start?: number, end?: number): Promise<Buffer> {
   const chunks: Buffer[] = []
   for await (const chunk of archive.chunks(start, end)) chunks.push(chunk)
   return Buffer.concat(chunks)

@@ -1,17 +1,20 @@
-import type { Catalog, IndexChange } from './catalog.ts'
-import type { IndexedSkill } from './read-skill.ts'
-import type { SkippedEntry } from './roots/list-root.ts'
-import { failureCodeOf, type Root, type RootState } from './roots/root.ts'
-import { allowingSetting, SKIPPED } from './roots/skipped.ts'
-import type { Finding } from './shared/skill.ts'
-import { type CoreLog, SILENT } from './shared/log.ts'
+import type { Catalog, IndexChange } from '../core/catalog.ts'
+import type { IndexedSkill } from '../core/read-skill.ts'
+import type { SkippedEntry } from '../core/roots/list-root.ts'
+import { failureCodeOf, type Root, type RootState } from '../core/roots/root.ts'
+import { allowingSetting, SKIPPED } from './skipped.ts'
+import { type CoreLog, SILENT } from '../core/shared/log.ts'
+import type { Finding } from '../core/shared/skill.ts'
 
 /** Skipped entries get a line each, up to so many of one listing. */
 const MAX_SKIPPED_LINES = 20
 
+/** Called with the entries of a root that could be skills and are none, when there are others than before. */
+export type OnSkipped = (entries: readonly SkippedEntry[]) => void
+
 /** Logs each transition of a root, each skipped entry, and each change of why a skill is invalid. */
 export function logCatalog (
-  catalog: Catalog, log: CoreLog = SILENT, onSkipped?: (entries: readonly SkippedEntry[]) => void
+  catalog: Catalog, log: CoreLog = SILENT, onSkipped?: OnSkipped
 ): void {
   catalog.on('listed', (root, before) => {
     logSkipped(root, before)

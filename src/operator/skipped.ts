@@ -1,5 +1,6 @@
-import { printable, quote, shellWord } from '../shared/text.ts'
-import type { SkippedEntry } from './list-root.ts'
+import type { SkippedEntry } from '../core/roots/list-root.ts'
+import { printable, quote } from '../core/shared/text.ts'
+import { shellWord } from './shell-word.ts'
 
 /** Why an entry of a folder of skills is none of its skills. */
 export const SKIPPED: Readonly<Record<SkippedEntry['reason'], string>> = {
