@@ -67,7 +67,7 @@ export class FileCache {
     return content
   }
 
-  /** Reads a file whole. Its content stays in memory if it `isKept`: a reading of all would leave no room for others. */
+  /** Reads a file whole. Its content stays in memory if it `isKept`: an index of all skills would leave no room. */
   async read (place: FilePlace, limit: number, isKept = true): Promise<{ content: FileContent, stamp: FileStamp }> {
     const file = await openInside(place, limit)
     try {
