@@ -13,7 +13,8 @@ const {
   OPENAI_MODEL = 'scripted'
 } = process.env
 
-const INSTRUCTIONS = 'Skills are folders of instructions. Before you work on a task, list or search the skills, and read ' +
+const INSTRUCTIONS = 'Skills are folders of instructions. Before you work on a task, list or search the ' +
+  'skills, and read ' +
   'the one that fits. Follow it, and read the files that it names when you need them.'
 
 const MAX_TURNS = 10
@@ -49,7 +50,8 @@ async function answer (question: string): Promise<string> {
 
 async function complete (messages: readonly Message[], tools: unknown): Promise<Message> {
   const body = { model: OPENAI_MODEL, messages, tools }
-  const completion = await postJson(`${OPENAI_BASE_URL}/chat/completions`, body, { authorization: `Bearer ${OPENAI_API_KEY}` })
+  const completion = await postJson(`${OPENAI_BASE_URL}/chat/completions`, body,
+    { authorization: `Bearer ${OPENAI_API_KEY}` })
   const [choice] = (completion as { readonly choices: ReadonlyArray<{ readonly message: Message }> }).choices
   if (choice === undefined) throw new Error('the model gave no answer')
   return choice.message

@@ -27,9 +27,13 @@ async function answer (question: string): Promise<string> {
   const system = `Before you work on a task, read the skill that fits, and the files that it names.\n${catalog}`
   const messages: Anthropic.MessageParam[] = [{ role: 'user', content: question }]
   for (let turn = 0; turn < MAX_TURNS; turn++) {
-    const message = await anthropic.messages.create({ model: ANTHROPIC_MODEL, max_tokens: 4096, system, tools, messages })
+    const message = await anthropic.messages.create({
+      model: ANTHROPIC_MODEL, max_tokens: 4096, system, tools, messages
+    })
     const calls = message.content.filter((block) => block.type === 'tool_use')
-    if (calls.length === 0) return message.content.flatMap((block) => block.type === 'text' ? block.text : []).join('\n')
+    if (calls.length === 0) {
+      return message.content.flatMap((block) => block.type === 'text' ? block.text : []).join('\n')
+    }
     for (const call of calls) console.log(`> ${call.name} ${JSON.stringify(call.input)}`)
     const results = await (await skillserve('/agent/tool-call', message)).json() as Anthropic.ToolResultBlockParam[]
     messages.push({ role: 'assistant', content: message.content }, { role: 'user', content: results })

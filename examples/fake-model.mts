@@ -3,8 +3,9 @@
  *
  *   npx tsx examples/fake-model.mts [PORT]        PORT defaults to 8081, 0 takes any free port
  *
- * It speaks OpenAI Chat Completions and Responses, Anthropic Messages and Gemini, and answers from the conversation alone:
- * see examples/fake-models/script.mts. Like a real one it refuses a conversation in which a tool call has no result.
+ * It speaks OpenAI Chat Completions and Responses, Anthropic Messages and Gemini, and answers from the conversation
+ * alone: see examples/fake-models/script.mts. Like a real one it refuses a conversation in which a tool call has no
+ * result.
  */
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'

@@ -1,5 +1,7 @@
 import { resolve } from 'node:path'
-import { createSkillManager, createToolCallHandler, createToolRegistry, createTools, parseSkillFile, SkillError } from 'skillserve'
+import {
+  createSkillManager, createToolCallHandler, createToolRegistry, createTools, parseSkillFile, SkillError
+} from 'skillserve'
 
 const skills = createSkillManager({ projectRoots: [resolve('skills')] })
 await skills.initialize()

@@ -31,7 +31,8 @@ async function answer (question: string): Promise<string> {
     const calls = response.output.filter((item) => item.type === 'function_call')
     if (calls.length === 0) return response.output_text
     for (const call of calls) console.log(`> ${call.name} ${call.arguments}`)
-    const outputs = await (await skillserve('/agent/tool-call', response)).json() as ResponseInputItem.FunctionCallOutput[]
+    const outputs =
+      await (await skillserve('/agent/tool-call', response)).json() as ResponseInputItem.FunctionCallOutput[]
     input.push(...response.output as ResponseInputItem[], ...outputs)
   }
   throw new Error(`no answer after ${MAX_TURNS} turns`)

@@ -2,16 +2,18 @@ import fc from 'fast-check'
 import { attackInputs } from '../test/adversarial/attacks/attack-inputs.ts'
 import { isAlive, readInputsOptions, startAttackTarget } from '../test/adversarial/attacks/attack-target.ts'
 import { createAttacker } from '../test/adversarial/attacks/attacker.ts'
-import { attackByBatch, attackByGrowth, attackByPipelines, attackBySize, attackBySwaps, type LoadFigures, PIPELINES } from '../test/adversarial/attacks/heavy-attacks.ts'
+import {
+  attackByBatch, attackByGrowth, attackByPipelines, attackBySize, attackBySwaps, type LoadFigures, PIPELINES
+} from '../test/adversarial/attacks/heavy-attacks.ts'
 import { type LongRun, readCommandLine, readNumber, runLong } from './long-run.ts'
 
 const USAGE = `
 npm run attack -- [--seconds N] [--seed N] [--no-heavy]
 
-Attacks the real process for N seconds (default 60) with generated requests; the same seed (default 1) makes the same requests.
-Before that come the attacks that take time or size; with --no-heavy they do not. Prints what it sent, and a table of what each heavy
-attack cost. Exits with 1 at the first answer that is wrong, with the request that led to it, and when an attack takes more than 600 MiB,
-keeps descriptors, or lets another client wait for more than a second.
+Sends generated hostile requests to the real process for N seconds (default 60); the same seed (default 1) makes the
+same requests. Before that it runs the attacks that need time or memory, unless --no-heavy is given. It prints what it
+sent, and what each heavy attack cost. The exit code is 1 at the first wrong answer, which is printed with its request,
+or if an attack takes more than 600 MiB, keeps descriptors, or makes another client wait for more than a second.
 `
 
 /** How long each swap goes on. */
@@ -25,7 +27,15 @@ const SMALL_HEAP_PIPELINES = ['a file of 8 MB', 'the largest page', 'a skill tha
 const MAX_MEMORY_BYTES = 600 * 1_048_576
 const MAX_WAIT_MS = 1_000
 
-const { values } = readCommandLine(USAGE, { allowNegative: true, options: { heavy: { type: 'boolean', default: true }, seconds: { type: 'string', default: '60' }, seed: { type: 'string', default: '1' } } } as const)
+const { values } = readCommandLine(USAGE,
+  {
+    allowNegative: true,
+    options: {
+      heavy: { type: 'boolean', default: true },
+      seconds: { type: 'string', default: '60' },
+      seed: { type: 'string', default: '1' }
+    }
+  } as const)
 const seconds = readNumber(values.seconds, '--seconds', (value) => value > 0)
 const seed = readNumber(values.seed, '--seed', Number.isInteger)
 
@@ -44,8 +54,11 @@ await runLong(async (run) => {
   const longest = await target.longestTurn()
   if (!await isAlive(target.url)) throw new Error('the service does not answer any more')
   const { code, stdout, stderr } = await target.stop()
-  if (code !== 0 || stderr !== '' || /unhandled/i.test(stdout)) throw new Error(`the service ended with ${code}: ${stderr}`)
-  const statuses = [...attacker.statuses].sort(([a], [b]) => a - b).map(([status, count]) => `${count} x ${status}`).join(', ')
+  if (code !== 0 || stderr !== '' || /unhandled/i.test(stdout)) {
+    throw new Error(`the service ended with ${code}: ${stderr}`)
+  }
+  const statuses =
+    [...attacker.statuses].sort(([a], [b]) => a - b).map(([status, count]) => `${count} x ${status}`).join(', ')
   run.print(`attack: seed ${seed}, ${attacker.sent} requests in ${seconds} s, longest turn ${longest} ms; ${statuses}`)
   return isBounded
 })
@@ -54,9 +67,11 @@ function heavyAttacks (run: LongRun): ReadonlyArray<readonly [what: string, atta
   return [
     ['as many calls as a request may have, for files as large as one may be', () => attackByBatch(run, 4)],
     ...Object.keys(PIPELINES).flatMap((what) => PIPELINING_CLIENTS.map((clients) =>
-      [`${clients} clients that send many requests and read nothing: ${what}`, () => attackByPipelines(run, [what], clients)] as const)),
+      [`${clients} clients that send many requests and read nothing: ${what}`,
+        () => attackByPipelines(run, [what], clients)] as const)),
     ...SMALL_HEAP_PIPELINES.map((what) =>
-      [`300 such clients, a heap of ${SMALL_HEAP_MB} MB: ${what}`, () => attackByPipelines(run, [what], 300, SMALL_HEAP_MB)] as const),
+      [`300 such clients, a heap of ${SMALL_HEAP_MB} MB: ${what}`,
+        () => attackByPipelines(run, [what], 300, SMALL_HEAP_MB)] as const),
     ['a file that grows while it is read', () => attackByGrowth(run, 20)],
     ['a skill with 19,000 files', () => attackBySize(run, { files: 19_000 })],
     ['a skill with a file of terabytes', () => attackBySize(run, { huge: true })],
@@ -68,7 +83,8 @@ function heavyAttacks (run: LongRun): ReadonlyArray<readonly [what: string, atta
 async function attackHeavily (run: LongRun): Promise<boolean> {
   run.part(`files, folders and skills swapped with links, ${SWAP_SECONDS} s each`)
   for (const { what, answers, given, refused } of await attackBySwaps(run, SWAP_SECONDS)) {
-    run.print(`${what} swapped with a link for ${SWAP_SECONDS} s: ${answers} answers, ${given} with the file, ${refused} refused`)
+    run.print(
+      `${what} swapped with a link for ${SWAP_SECONDS} s: ${answers} answers, ${given} with the file, ${refused} refused`)
   }
   const rows: string[] = []
   for (const [what, attack] of heavyAttacks(run)) {
@@ -77,9 +93,12 @@ async function attackHeavily (run: LongRun): Promise<boolean> {
     const isWithin = memoryAfter <= MAX_MEMORY_BYTES && waited <= MAX_WAIT_MS
     const times = Object.entries(took).map(([door, ms]) => `${door} ${Math.round(ms)} ms`).join(', ')
     run.print(`${what}: memory ${toMebibytes(memoryBefore)} to ${toMebibytes(memoryAfter)} MiB; ${times}`)
-    rows.push(`| ${what} | ${toMebibytes(memoryAfter)} MiB | ${Math.round(waited)} ms | ${longestTurn} ms | ${isWithin ? 'yes' : '**no**'} |`)
+    rows.push(
+      `| ${what} | ${toMebibytes(memoryAfter)} MiB | ${Math.round(waited)} ms | ${longestTurn} ms | ${isWithin ? 'yes' : '**no**'} |`)
   }
-  run.print(['', '| attack | memory, at most | another client waited | longest turn | within bounds |', '|---|---|---|---|---|', ...rows, ''].join('\n'))
+  run.print(
+    ['', '| attack | memory, at most | another client waited | longest turn | within bounds |',
+      '|---|---|---|---|---|', ...rows, ''].join('\n'))
   return rows.every((row) => !row.includes('**no**'))
 }
 

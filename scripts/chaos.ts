@@ -7,10 +7,10 @@ import { type LongRun, readCommandLine, readNumber, runLong } from './long-run.t
 const USAGE = `
 npm run chaos -- [--seed N] [--seconds N] [--polling | --dead | --blind] [--uid N]
 
-Changes folders of skills at random for N seconds (default 60) while clients read, and holds every answer of the real process against
-a model of the disk. The seed repeats the changes, not the moments at which they meet the requests. --polling runs the service with
-WATCH_POLLING, --dead with a kernel that refuses every watch, --blind with watches that never tell of a change. --uid, for root, is the user
-that the service runs as, so that permissions count. Exits with 1 when an answer was wrong.
+Changes folders of skills at random for N seconds (default 60) while clients read, and compares every answer of the
+real process with a model of the disk. The seed repeats the changes, but not their timing. --polling sets
+WATCH_POLLING, --dead makes the kernel refuse every watch, and --blind makes watches report nothing. --uid, for root, is
+the user that runs the service, so that permissions count. The exit code is 1 if an answer was wrong.
 `
 
 /** How long what follows by itself may take without events, in milliseconds (K52). */
@@ -52,7 +52,9 @@ await runLong(async (run) => {
     uid
   })
   run.part(`changing skills while clients read, ${seconds} s`)
-  const report = await runChaos({ world, url: service.url, seed, seconds, bound: uid !== 0, ...watch !== undefined && { followMs: BLIND_FOLLOW_MS } }).catch(async (error: unknown) => {
+  const report = await runChaos({
+    world, url: service.url, seed, seconds, bound: uid !== 0, ...watch !== undefined && { followMs: BLIND_FOLLOW_MS }
+  }).catch(async (error: unknown) => {
     // What the service has said may be the reason.
     run.print(JSON.stringify(await service.stop()))
     throw error
@@ -75,7 +77,8 @@ function withWatch (watch: string): string {
 
 function print (run: LongRun, { violations, answers, ...counts }: ChaosReport): void {
   for (const { question, said, expected, history } of violations) {
-    run.print(`\nVIOLATION ${JSON.stringify(question)}\n  said      ${said}\n  expected  ${expected.join('\n        or  ')}\n  ${history.join('\n  ')}`)
+    run.print(
+      `\nVIOLATION ${JSON.stringify(question)}\n  said      ${said}\n  expected  ${expected.join('\n        or  ')}\n  ${history.join('\n  ')}`)
   }
   const rows = { ...counts, ...Object.fromEntries([...answers].sort()), violations: violations.length }
   for (const [name, count] of Object.entries(rows)) run.print(`${name.padEnd(20)}${count}`)

@@ -7,14 +7,15 @@ import { readCommandLine, refuseCommandLine, runLong } from './long-run.ts'
 const USAGE = `
 npm run corpus -- DIR…
 
-Serves folders of skills with the real process and holds every answer against the disk. Every folder must be listed, every document and
-text file must be byte-exact through REST and through tool calls, every binary file byte-exact through REST and refused as text.
-Prints what it found; exits with 1 when anything differs.
+Serves folders of skills with the real process, and compares every answer with the disk: every folder is listed, every
+document and text file has its bytes through REST and tool calls, and every binary file has its bytes through REST and
+is refused as text. The exit code is 1 if anything differs.
 `
 
 /** What no answer has, written down apart from the service. */
 const HIDDEN_FOLDERS = new Set(['.git', '.hg', '.svn', 'node_modules', '__pycache__'])
-const HIDDEN_FILES = /^(?:\.env(?:\.(?!example$|sample$|template$).*)?|\.DS_Store|Thumbs\.db|desktop\.ini|.*~|\..*\.sw.|4913|\.#.*|#.*#)$/s
+const HIDDEN_FILES =
+  /^(?:\.env(?:\.(?!example$|sample$|template$).*)?|\.DS_Store|Thumbs\.db|desktop\.ini|.*~|\..*\.sw.|4913|\.#.*|#.*#)$/s
 const MAX_MAIN_FILE_BYTES = 1_048_576
 const MAX_TEXT_FILE_BYTES = 10 * 1_048_576
 const CONCURRENCY = 16
@@ -69,7 +70,8 @@ function readFiles (skill: string): Map<string, Buffer> {
   const files = new Map<string, Buffer>()
   for (const entry of readdirSync(skill, { withFileTypes: true, recursive: true })) {
     const path = relative(skill, join(entry.parentPath, entry.name))
-    const hidden = path.split('/').some((segment) => HIDDEN_FOLDERS.has(segment) || segment.startsWith('..')) || HIDDEN_FILES.test(entry.name)
+    const hidden = path.split('/').some((segment) => HIDDEN_FOLDERS.has(segment) || segment.startsWith('..')) ||
+      HIDDEN_FILES.test(entry.name)
     if (!hidden && statSync(join(skill, path)).isFile()) files.set(path, readFileSync(join(skill, path)))
   }
   return files
@@ -86,13 +88,15 @@ async function checkList (): Promise<void> {
 
 async function checkSkill (skill: SkillOnDisk): Promise<void> {
   await checkDocument(skill)
-  const { files } = await getJson<{ files: Array<{ path: string, size_bytes: number }> }>(`/skills/${encodeURIComponent(skill.name)}/files`)
+  const { files } = await getJson<{ files: Array<{ path: string, size_bytes: number }> }>(
+    `/skills/${encodeURIComponent(skill.name)}/files`)
   const listed = new Map(files.map((file) => [file.path, file.size_bytes]))
   for (const [path, bytes] of skill.files) {
     expect(listed.get(path) === bytes.length, `${skill.name}/${path} in the manifest`)
     await checkFile(skill, path, bytes)
   }
-  expect(listed.size === skill.files.size, `${skill.name}: ${listed.size} files in the manifest, ${skill.files.size} on the disk`)
+  expect(listed.size === skill.files.size,
+    `${skill.name}: ${listed.size} files in the manifest, ${skill.files.size} on the disk`)
 }
 
 async function checkDocument ({ name, files }: SkillOnDisk): Promise<void> {
@@ -100,7 +104,10 @@ async function checkDocument ({ name, files }: SkillOnDisk): Promise<void> {
   const bytes = main === undefined ? undefined : files.get(main)
   const path = `/skills/${encodeURIComponent(name)}`
   const rest = await get(path)
-  const called = JSON.parse(await callTool('get_skill', { skill_name: name })) as { documentation?: string, error?: string }
+  const called = JSON.parse(await callTool('get_skill', { skill_name: name })) as {
+    documentation?: string
+    error?: string
+  }
   if (bytes === undefined || bytes.length > MAX_MAIN_FILE_BYTES || !isText(bytes)) {
     expect(rest.status >= 400 && called.error !== undefined, `${name} has no readable document and was served one`)
     return
@@ -123,13 +130,16 @@ async function checkFile ({ name }: SkillOnDisk, path: string, bytes: Buffer): P
   const asJson = await get(url, { accept: 'application/json' })
   const called = await callTool('read_file_in_skill', { skill_name: name, file_path: path })
   if (asJson.status === 200) {
-    const { content, size_bytes: size, encoding } = await asJson.json() as { readonly content: string, readonly size_bytes: number, readonly encoding: string }
+    const { content, size_bytes: size, encoding } =
+      await asJson.json() as { readonly content: string, readonly size_bytes: number, readonly encoding: string }
     expect(encode(content, encoding).equals(bytes) && size === bytes.length, `${name}/${path}: the text through REST`)
     expect(called === content, `${name}/${path}: the text through read_file_in_skill`)
     counts.texts++
   } else {
-    expect(asJson.status === 422 || bytes.length > MAX_TEXT_FILE_BYTES, `${name}/${path}: status ${asJson.status} for the text`)
-    expect(called.startsWith(`ERROR: Cannot read file '${path}': `), `${name}/${path}: read_file_in_skill said ${called.slice(0, 80)}`)
+    expect(asJson.status === 422 || bytes.length > MAX_TEXT_FILE_BYTES,
+      `${name}/${path}: status ${asJson.status} for the text`)
+    expect(called.startsWith(`ERROR: Cannot read file '${path}': `),
+      `${name}/${path}: read_file_in_skill said ${called.slice(0, 80)}`)
     expect(!isText(bytes) || bytes.includes(0), `${name}/${path} is text and was refused`)
     counts.binaries++
   }

@@ -107,16 +107,20 @@ const CHECKS: readonly Check[] = [
   }
 ]
 
-async function checkBalancer (owner: ProcessOwner, folder: string, startProxy: (options: ProxyOptions) => Promise<Proxy>, showsProbes = false): Promise<void> {
+async function checkBalancer (owner: ProcessOwner, folder: string,
+  startProxy: (options: ProxyOptions) => Promise<Proxy>, showsProbes = false): Promise<void> {
   const skills = join(folder, 'skills')
   cpSync(join(ROOT, 'skills'), skills, { recursive: true })
-  const start = (port: number): Promise<ServiceProcess> => startProcess(owner, { args: [skills], env: { PORT: String(port), SHUTDOWN_DELAY, ALLOWED_HOSTS: 'localhost,127.0.0.1' } })
+  const start = (port: number): Promise<ServiceProcess> => startProcess(owner,
+    { args: [skills], env: { PORT: String(port), SHUTDOWN_DELAY, ALLOWED_HOSTS: 'localhost,127.0.0.1' } })
   const replicas = await Promise.all(Array.from({ length: REPLICAS }, () => start(0)))
   const { url } = await startProxy({ folder, ports: replicas.map(({ port }) => port) })
   await pause(SETTLED_MS)
 
-  const [encoded, plain] = await Promise.all(['/skills/calculator/files/references%2Fexamples.md', '/skills//calculator'].map(async (target) => {
-    const [through, direct] = await Promise.all([url, replicas[0]?.url ?? ''].map((origin) => rawRequest(origin, request('GET', target, { host: '127.0.0.1' }))))
+  const [encoded, plain] = await Promise.all(['/skills/calculator/files/references%2Fexamples.md',
+    '/skills//calculator'].map(async (target) => {
+    const [through, direct] = await Promise.all(
+      [url, replicas[0]?.url ?? ''].map((origin) => rawRequest(origin, request('GET', target, { host: '127.0.0.1' }))))
     return through?.status === direct?.status && (direct?.status !== 200 || through?.text === direct.text)
   }))
   if (encoded !== true || plain !== true) throw new Error('a path does not go through as it came')
@@ -143,12 +147,15 @@ async function checkExport (owner: ProcessOwner, folder: string): Promise<void> 
   const exported = await runProcess(owner, { args: ['export', root, join(ROOT, 'skills')] })
   if (exported.code !== 0) throw new Error(exported.stderr)
   const { url } = await startNginx(owner, 'nginx/static.conf', { folder, root })
-  const { succeeded, output, folder: installed } = await installSkills(url, { cli: join(ROOT, 'node_modules/skills/bin/cli.mjs'), cwd })
+  const { succeeded, output, folder: installed } =
+    await installSkills(url, { cli: join(ROOT, 'node_modules/skills/bin/cli.mjs'), cwd })
   const missing = readdirSync(join(ROOT, 'skills')).filter((name) => !readdirSync(installed).includes(name))
   if (!succeeded || missing.length > 0) throw new Error(output)
 }
 
-/** Runs the files of `deploy/production` with the settings of the systemd unit, in another folder and at other ports. */
+/**
+ * Runs the files of `deploy/production` with the settings of the systemd unit, in another folder and at other ports.
+ */
 async function checkProduction (owner: ProcessOwner, folder: string): Promise<void> {
   const read = (path: string): string => readFileSync(join(ROOT, 'deploy', path), 'utf8')
   const [skills, access, metricsPort] = [join(folder, 'skills'), join(folder, 'access.yaml'), await freePort()]
@@ -168,7 +175,8 @@ async function checkProduction (owner: ProcessOwner, folder: string): Promise<vo
     .map((pair) => pair.replace('%S/skillserve', join(folder, 'state')).replaceAll('/srv/skills', skills)
       .replace('/etc/skillserve', folder).replace('/var/log/skillserve', join(folder, 'log'))
       .replace('METRICS_PORT=9464', `METRICS_PORT=${metricsPort}`).replace(/^PORT=.*/, 'PORT=0'))
-  const env = Object.fromEntries(pairs.map((pair) => [pair.slice(0, pair.indexOf('=')), pair.slice(pair.indexOf('=') + 1)]))
+  const env =
+    Object.fromEntries(pairs.map((pair) => [pair.slice(0, pair.indexOf('=')), pair.slice(pair.indexOf('=') + 1)]))
   const service = await startProcess(owner, { env: { ...env, LIMIT_BURST: '50' } })
 
   const [certificate, key] = [join(folder, 'fullchain.pem'), join(folder, 'privkey.pem')]
@@ -176,7 +184,8 @@ async function checkProduction (owner: ProcessOwner, folder: string): Promise<vo
     '-addext', 'subjectAltName=DNS:skills.example', '-keyout', key, '-out', certificate], { stdio: 'ignore' })
   const { url } = await startNginx(owner, 'production/nginx.conf', { folder, ports: [service.port] })
   const { port } = new URL(url)
-  const ask = (path: string, options: readonly string[] = [], times = 1): string => execFileSync('curl', ['-sS', '--cacert',
+  const ask = (path: string, options: readonly string[] = [], times = 1): string => execFileSync('curl', ['-sS',
+    '--cacert',
     certificate, '--resolve', `skills.example:${port}:127.0.0.1`, '-w', ' %{http_code}\n', ...options,
     ...Array.from({ length: times }, () => `https://skills.example:${port}${path}`)], { encoding: 'utf8' })
   const authorization = ['-H', `Authorization: Bearer ${token}`]
@@ -188,7 +197,8 @@ async function checkProduction (owner: ProcessOwner, folder: string): Promise<vo
   expect('with a token', ask('/skills', authorization), /"calculator","weather".* 200$/m)
   expect('another host', ask('/skills', [...authorization, '-H', 'Host: rebind.example']), /host_not_allowed.* 403$/m)
   for (const path of ['/readyz', '/livez', '/metrics']) expect(path, ask(path, authorization), / 404$/m)
-  expect('metrics', await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text(), /skillserve_skills\{root="docs"\} 1/)
+  expect('metrics', await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text(),
+    /skillserve_skills\{root="docs"\} 1/)
   expect('limits', ask('/skills/weather', authorization, 60), / 429$/m)
 
   // A token that was removed is refused after a reload.
@@ -235,7 +245,8 @@ async function checkRotation (owner: ProcessOwner, folder: string): Promise<void
 
 /** Runs a command in the image that the Dockerfile made: a repository is fetched into its state folder. */
 function checkImage (folder: string): void {
-  const git = (...args: readonly string[]) => execFileSync('git', ['-C', folder, '-c', 'user.name=x', '-c', 'user.email=x',
+  const git = (...args: readonly string[]) => execFileSync('git', ['-C', folder, '-c', 'user.name=x', '-c',
+    'user.email=x',
     ...args], { stdio: 'ignore' })
   cpSync(join(ROOT, 'skills'), join(folder, 'skills'), { recursive: true })
   git('init', '-q')

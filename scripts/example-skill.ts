@@ -19,9 +19,9 @@ export const EXAMPLE_SKILL: Readonly<Record<string, (text: string) => string>> =
   [`${REFERENCES}/tool-calls.md`]: (text) => withLists(text, { tools: toolRows, definitions: definitionRows })
 }
 
-/** docs/rest.md with the table of error codes. */
+/** docs/rest.md with the error codes of each status. */
 export function withErrors (text: string): string {
-  return withLists(text, { errors: errorRows })
+  return withLists(text, { errors: statusRows })
 }
 
 /** Puts each list between its two marks: `<!-- routes -->`, `<!-- /routes -->`. */
@@ -50,6 +50,13 @@ function errorRows (): string[] {
   const rows = Object.entries(problems).sort(([, one], [, other]) => one.status - other.status)
   const lines = rows.map(([code, { status, text }]) => `| ${status} | \`${code}\` | ${text} |`)
   return ['| Status | `code` | What it says |', '|---|---|---|', ...lines]
+}
+
+function statusRows (): string[] {
+  const all = Object.entries(problems)
+  const statuses = [...new Set(all.map(([, { status }]) => status))].sort((one, other) => one - other)
+  const codesOf = (status: number) => all.filter(([, each]) => each.status === status).map(([code]) => `\`${code}\``)
+  return ['| Status | `code` |', '|---|---|', ...statuses.map((status) => `| ${status} | ${codesOf(status).join(', ')} |`)]
 }
 
 function toolRows (): string[] {

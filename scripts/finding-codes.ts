@@ -21,7 +21,7 @@ export function withFindings (text: string): string {
     const first = firstWith.get(outcomes)
     if (first === undefined) firstWith.set(outcomes, code)
     const isLong = outcomes.length > MAX_REPEATED_LENGTH
-    const outcome = first !== undefined && isLong ? `\n\nTargets: as [\`${first}\`](#${first}).` : outcomes
+    const outcome = first !== undefined && isLong ? `\n\nTargets as of [\`${first}\`](#${first}).` : outcomes
     return `\n### \`${code}\`\n\n${severity}: ${summary}.${outcome}${examplesOf(code)}\n`
   })
   return text.replace(CODES, () => `${sections.join('')}\n`)
@@ -69,8 +69,8 @@ function grouped (targets: readonly string[]): string[] {
 function examplesOf (code: string): string {
   const example = FINDING_EXAMPLES[code as FindingCode]
   if (example === undefined) return ''
-  const right = example.right === GOOD ? '' : ` Right: ${shown(example, 'right')}.`
-  return `\n\nWrong: ${shown(example, 'wrong')}.${right}`
+  const right = example.right === GOOD ? '' : ` → ${shown(example, 'right')}`
+  return `\n\n${shown(example, 'wrong')}${right}`
 }
 
 /** Lines as code, with a sign for the end of a line, or the names of files. */

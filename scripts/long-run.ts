@@ -1,6 +1,6 @@
 /**
- * Shared by the long-running commands here and in `bench/`: `--help`, progress on a terminal, and cleanup. A command leaves no
- * process and no temporary file behind, also when it is interrupted.
+ * Shared by the long-running commands here and in `bench/`: `--help`, progress on a terminal, and cleanup. A command
+ * leaves no process and no temporary file behind, also when it is interrupted.
  */
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, realpathSync, rmSync } from 'node:fs'
@@ -25,10 +25,12 @@ export interface LongRun {
 }
 
 /**
- * Parses the arguments of a command. `--help` prints the usage and exits with 0. An unknown flag prints one line and exits with 2.
+ * Parses the arguments of a command. `--help` prints the usage and exits with 0. An unknown flag prints one line and
+ * exits with 2.
  * @param usage what `--help` prints
  */
-export function readCommandLine<Config extends ParseArgsConfig> (usage: string, config: Config): ReturnType<typeof parseArgs<Config>> {
+export function readCommandLine<Config extends ParseArgsConfig> (usage: string,
+  config: Config): ReturnType<typeof parseArgs<Config>> {
   if (process.argv.slice(2).some((arg) => arg === '--help' || arg === '-h')) {
     console.log(usage.trim())
     process.exit(0)
@@ -43,7 +45,9 @@ export function readCommandLine<Config extends ParseArgsConfig> (usage: string, 
 /** Parses a number from the command line. If the number is not allowed, the process exits with 2. */
 export function readNumber (text: string, name: string, isAllowed: (value: number) => boolean): number {
   const value = Number(text)
-  if (text.trim() === '' || !Number.isFinite(value) || !isAllowed(value)) refuseCommandLine(`${name} cannot be '${text}'`)
+  if (text.trim() === '' || !Number.isFinite(value) || !isAllowed(value)) {
+    refuseCommandLine(`${name} cannot be '${text}'`)
+  }
   return value
 }
 
@@ -53,8 +57,8 @@ export function refuseCommandLine (sentence: string): never {
 }
 
 /**
- * Runs a command until its end or a signal, then its cleanups. The exit code is 0, or 1 if the command returned false or threw.
- * After a signal the exit code is 128 plus the number of the signal.
+ * Runs a command until its end or a signal, then its cleanups. The exit code is 0, or 1 if the command returned false
+ * or threw. After a signal the exit code is 128 plus the number of the signal.
  */
 export async function runLong (command: (run: LongRun) => Promise<boolean>): Promise<void> {
   const ends: Array<() => unknown> = []

@@ -13,10 +13,10 @@ import { type LongRun, readCommandLine, runLong } from './long-run.ts'
 const USAGE = `
 npm run mcp:conformance -- [DIR…]
 
-Holds the MCP door over the skills in DIR (default: the example skills) against the official judges: the conformance suite and the
-Inspector's verification of skills, in both eras. Prints one line for each check; exits with 1 when any differs from what is expected
-in this script. The judges are installed into a temporary folder, without their install scripts; where that cannot be done, nothing
-is checked.
+Runs the official conformance suite and the Inspector against /mcp, in both versions of the protocol, with the skills
+in DIR (default: the example skills). It prints one line for each check; the exit code is 1 if one differs from what
+this script expects. Both programs are installed into a temporary folder, without install scripts. If that fails, the
+check is skipped.
 `
 
 /** Pinned: what they check changes with them. The judges need Node 22.19, the service runs on 20. */
@@ -27,10 +27,14 @@ const TIMEOUT_MS = 300_000
 
 /** Scenarios of every revision that the service speaks, and of the Skills extension. */
 const PASSES: ReadonlySet<string> = new Set([
-  'server-initialize', 'server-session-lifecycle', 'ping', 'tools-list', 'server-sse-polling', 'server-sse-multiple-streams', 'resources-list',
-  'sep-2164-resource-not-found', 'sep-2640-skills-directory', 'sep-2640-skills-enumeration', 'sep-2640-skills-manifest', 'prompts-list',
-  'dns-rebinding-protection', 'caching', 'http-header-validation', 'tasks-status-notifications', 'input-required-result-missing-input-response',
-  'input-required-result-unsupported-methods', 'input-required-result-ignore-extra-params', 'input-required-result-validate-input'
+  'server-initialize', 'server-session-lifecycle', 'ping', 'tools-list', 'server-sse-polling',
+  'server-sse-multiple-streams', 'resources-list',
+  'sep-2164-resource-not-found', 'sep-2640-skills-directory', 'sep-2640-skills-enumeration',
+  'sep-2640-skills-manifest', 'prompts-list',
+  'dns-rebinding-protection', 'caching', 'http-header-validation', 'tasks-status-notifications',
+  'input-required-result-missing-input-response',
+  'input-required-result-unsupported-methods', 'input-required-result-ignore-extra-params',
+  'input-required-result-validate-input'
 ])
 
 const FIXTURES = 'calls a tool, resource or prompt of the test server that the suite was written for'
@@ -75,7 +79,8 @@ function report (run: LongRun, name: string, isExpected: boolean, outcome: strin
 
 /** The summary of the suite, a line for each scenario: `✓ ping: 1 passed, 0 failed`. */
 function judgeScenarios (run: LongRun, output: string): void {
-  const passed = new Map(Array.from(output.matchAll(/^([✓✗]) ([\w-]+): \d+ passed, \d+ failed/gm), ([, mark, name = '']) => [name, mark === '✓'] as const))
+  const passed = new Map(Array.from(output.matchAll(/^([✓✗]) ([\w-]+): \d+ passed, \d+ failed/gm),
+    ([, mark, name = '']) => [name, mark === '✓'] as const))
   for (const name of new Set([...PASSES, ...passed.keys()])) {
     const actual = passed.get(name)
     const reason = REASONS.find(([scenario]) => scenario.test(name))?.[1]
@@ -89,7 +94,9 @@ function judgeScenarios (run: LongRun, output: string): void {
 async function judge (run: LongRun, roots: readonly string[], folder: string): Promise<void> {
   const skills = createSkillManager({ projectRoots: roots, watcher: false })
   const registry = createToolRegistry(createTools())
-  const app = await buildApp({ skills, registry, logger: pino({ level: 'silent' }), version: readPackageVersion(), host: '127.0.0.1' })
+  const app = await buildApp({
+    skills, registry, logger: pino({ level: 'silent' }), version: readPackageVersion(), host: '127.0.0.1'
+  })
   try {
     await skills.initialize()
     const url = `${await app.listen({ host: '127.0.0.1', port: 0 })}/mcp`
@@ -97,11 +104,13 @@ async function judge (run: LongRun, roots: readonly string[], folder: string): P
     const bin = (name: string) => join(folder, 'node_modules', '.bin', name)
 
     run.part('the conformance suite')
-    judgeScenarios(run, (await execute(run, node, [bin('conformance'), 'server', '--url', url, '--suite', 'all'], folder)).output)
+    judgeScenarios(run,
+      (await execute(run, node, [bin('conformance'), 'server', '--url', url, '--suite', 'all'], folder)).output)
     for (const args of INSPECTIONS) {
       run.part(`inspector ${args.join(' ')}`)
       const { code, output } = await execute(run, node, [bin('mcp-inspector'), '--cli', url, ...args], folder)
-      report(run, `inspector ${args.join(' ')}`, code === 0, code === 0 ? 'passes' : `exit ${code}\n${output.slice(-2000)}`)
+      report(run, `inspector ${args.join(' ')}`, code === 0,
+        code === 0 ? 'passes' : `exit ${code}\n${output.slice(-2000)}`)
     }
   } finally {
     await app.close()
@@ -114,9 +123,12 @@ const { positionals } = readCommandLine(USAGE, { allowPositionals: true } as con
 await runLong(async (run) => {
   const folder = run.folder('mcp-conformance')
   run.part('installing the judges')
-  const { code, output } = await execute(run, 'npm', ['install', '--no-save', '--ignore-scripts', '--no-audit', '--no-fund', '--prefix', folder, NODE, ...JUDGES], folder)
+  const { code, output } = await execute(run, 'npm',
+    ['install', '--no-save', '--ignore-scripts', '--no-audit', '--no-fund', '--prefix', folder, NODE, ...JUDGES],
+    folder)
   if (code !== 0) {
-    run.print(`mcp-conformance: SKIPPED, the judges cannot be installed (no network?): ${output.trim().split('\n').find((line) => line.includes('code')) ?? `npm ended with ${code}`}`)
+    run.print(
+      `mcp-conformance: SKIPPED, the judges cannot be installed (no network?): ${output.trim().split('\n').find((line) => line.includes('code')) ?? `npm ended with ${code}`}`)
     return true
   }
   await judge(run, (positionals.length > 0 ? positionals : ['skills']).map((dir) => resolve(dir)), folder)

@@ -1,6 +1,6 @@
 /**
- * Writes the OpenAPI document of the running app to openapi/openapi.yaml, or to FILE. With `--check` it writes nothing, and
- * fails when the file is not what the routes say.
+ * Writes the OpenAPI document of the running app to openapi/openapi.yaml, or to FILE. With `--check` it writes nothing,
+ * and fails when the file is not what the routes say.
  *
  *   tsx scripts/openapi.ts [--check] [FILE]
  */
@@ -16,12 +16,18 @@ import { createSkillManager } from '../src/core/skill-manager.ts'
 import { createToolRegistry } from '../src/tools/registry.ts'
 import { createTools } from '../src/tools/tools.ts'
 
-const { values, positionals } = parseArgs({ options: { check: { type: 'boolean', default: false } }, allowPositionals: true })
+const { values, positionals } = parseArgs({
+  options: { check: { type: 'boolean', default: false } }, allowPositionals: true
+})
 const file = positionals[0] ?? fileURLToPath(new URL('../openapi/openapi.yaml', import.meta.url))
 
 const skills = createSkillManager({ projectRoots: [], watcher: false })
 const app = await buildApp({
-  skills, registry: createToolRegistry(createTools()), logger: pino({ level: 'silent' }), version: readPackageVersion(), host: '127.0.0.1'
+  skills,
+  registry: createToolRegistry(createTools()),
+  logger: pino({ level: 'silent' }),
+  version: readPackageVersion(),
+  host: '127.0.0.1'
 })
 await app.ready()
 const document = app.swagger({ yaml: true })

@@ -18,7 +18,9 @@ while (url === undefined) {
   const [line] = await once(service.stdout, 'data') as [Buffer]
   url = /listening at (http:\/\/[^\s"]+)/.exec(line.toString())?.[1]
 }
-const browser = await chromium.launch({ executablePath: process.env['CHROMIUM'] ?? '/usr/bin/chromium', args: ['--no-sandbox'] })
+const browser = await chromium.launch({
+  executablePath: process.env['CHROMIUM'] ?? '/usr/bin/chromium', args: ['--no-sandbox']
+})
 const page = await browser.newPage({ viewport: { width: 1100, height: 760 }, colorScheme: 'light' })
 await page.goto(url)
 await page.screenshot({ path: PICTURE })

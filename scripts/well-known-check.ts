@@ -10,9 +10,10 @@ import { type LongRun, readCommandLine, runLong } from './long-run.ts'
 const USAGE = `
 npm run well-known:check -- [NODE…]
 
-Installs every example skill with a newer \`skills\` client than the tests use, through each well-known index of the built service, and
-compares the bytes. Each NODE is a program of Node 22.20 or later (default: the one that runs this). The client comes from the npm
-registry into a temporary folder; where it cannot be had, nothing is checked. Exits with 1 when anything differs.
+Installs every example skill with a newer \`skills\` client than the tests use, through each well-known index of the
+built service, and compares the bytes. Each NODE is a program of Node 22.20 or later (default: the one that runs this).
+The client is installed from the npm registry into a temporary folder. If that fails, the check is skipped. The exit
+code is 1 if anything differs.
 `
 
 const CLIENT = 'skills@1.7.4'
@@ -36,7 +37,10 @@ function canRunClient (run: LongRun, node: string): boolean {
 
 async function installClient (run: LongRun, folder: string): Promise<boolean> {
   run.part(`installing ${CLIENT}`)
-  const installing = promisify(execFile)('npm', ['install', '--prefix', folder, '--no-save', '--ignore-scripts', '--no-audit', '--no-fund', CLIENT], { timeout: 120_000 })
+  const installing = promisify(execFile)('npm',
+    ['install', '--prefix', folder, '--no-save', '--ignore-scripts', '--no-audit', '--no-fund', CLIENT], {
+      timeout: 120_000
+    })
   run.teardown(() => { installing.child.kill('SIGTERM') })
   try {
     await installing
@@ -61,7 +65,8 @@ async function check (run: LongRun, nodes: readonly string[], folder: string): P
       const different = names.flatMap((name) =>
         differences(join(EXAMPLES, name), join(installed, name)).map((path) => `${name}/${path}`))
       const isRight = succeeded && different.length === 0 && readdirSync(installed).join() === names.join()
-      run.print(`${isRight ? 'ok' : 'DIFFERENT'}: ${CLIENT}, ${node}, ${prefix}: ${names.length} skills ${different.join(', ')}`)
+      run.print(
+        `${isRight ? 'ok' : 'DIFFERENT'}: ${CLIENT}, ${node}, ${prefix}: ${names.length} skills ${different.join(', ')}`)
       if (!isRight) run.print(output)
       isSame &&= isRight
     }

@@ -55,7 +55,10 @@ export const anthropic: FakeModel = {
         service_tier: null,
         speed: null
       },
-      content: [said, ...'calls' in turn ? turn.calls.map(({ id, name, args }) => ({ type: 'tool_use' as const, id, name, input: args, caller: { type: 'direct' as const } })) : []]
+      content: [said, ...'calls' in turn
+        ? turn.calls.map(({ id, name, args }) =>
+          ({ type: 'tool_use' as const, id, name, input: args, caller: { type: 'direct' as const } }))
+        : []]
     }
     return answer
   },
@@ -72,7 +75,8 @@ function readExchanges (messages: readonly Message[]): Exchange[] {
     return uses.map(({ id, name = '', input = {} }) => {
       const result = results.find((block) => block.type === 'tool_result' && block.tool_use_id === id)
       if (result === undefined) {
-        throw new BadRequest(`messages.${index}: \`tool_use\` ids were found without \`tool_result\` blocks immediately after: ${id}`)
+        throw new BadRequest(
+          `messages.${index}: \`tool_use\` ids were found without \`tool_result\` blocks immediately after: ${id}`)
       }
       return { name, args: input, result: result.content ?? '' }
     })

@@ -14,7 +14,11 @@ interface Content {
 interface Part {
   readonly text?: string
   readonly functionCall?: { readonly id?: string, readonly name: string, readonly args?: Exchange['args'] }
-  readonly functionResponse?: { readonly id?: string, readonly name: string, readonly response: { readonly output?: string, readonly error?: string } }
+  readonly functionResponse?: {
+    readonly id?: string
+    readonly name: string
+    readonly response: { readonly output?: string, readonly error?: string }
+  }
 }
 
 /** Gemini's generateContent. */
@@ -30,8 +34,11 @@ export const gemini: FakeModel = {
     })
     const parts: AnswerPart[] = 'text' in turn
       ? [{ text: turn.text }]
-      : [{ text: 'Let me see.', thought: true }, ...turn.calls.map((functionCall) => ({ functionCall: { ...functionCall }, thoughtSignature: 'eA==' }))]
-    const candidate: Omit<Candidate, 'finishReason'> & { finishReason: string } = { index: 0, content: { role: 'model', parts }, finishReason: 'STOP' }
+      : [{ text: 'Let me see.', thought: true },
+          ...turn.calls.map((functionCall) => ({ functionCall: { ...functionCall }, thoughtSignature: 'eA==' }))]
+    const candidate: Omit<Candidate, 'finishReason'> & { finishReason: string } = {
+      index: 0, content: { role: 'model', parts }, finishReason: 'STOP'
+    }
     return { candidates: [candidate], modelVersion: 'scripted', usageMetadata: { totalTokenCount: 0 } }
   },
 
@@ -45,7 +52,9 @@ function readExchanges (contents: readonly Content[]): Exchange[] {
     const next = contents[index + 1]?.parts ?? []
     const responses = next.flatMap(({ functionResponse }) => functionResponse ?? [])
     if (calls.length > 0 && (responses.length !== calls.length || next.length !== calls.length)) {
-      throw new BadRequest('Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn.')
+      throw new BadRequest(
+        'Please ensure that the number of function response parts is equal to the number of function call parts of ' +
+          'the function call turn.')
     }
     return calls.map(({ id, name, args = {} }) => {
       const { response } = responses.find((each) => each.id === id && each.name === name) ?? {}

@@ -9,7 +9,10 @@ interface Request {
 interface Message {
   readonly role: string
   readonly content: string | null
-  readonly tool_calls?: ReadonlyArray<{ readonly id: string, readonly function: { readonly name: string, readonly arguments: string } }>
+  readonly tool_calls?: ReadonlyArray<{
+    readonly id: string
+    readonly function: { readonly name: string, readonly arguments: string }
+  }>
   readonly tool_call_id?: string
 }
 
@@ -29,7 +32,8 @@ export const openaiChat: FakeModel = {
       refusal: null,
       content: 'text' in turn ? turn.text : null,
       ...'calls' in turn && {
-        tool_calls: turn.calls.map(({ id, name, args }) => ({ id, type: 'function', function: { name, arguments: JSON.stringify(args) } }))
+        tool_calls: turn.calls.map(({ id, name, args }) =>
+          ({ id, type: 'function', function: { name, arguments: JSON.stringify(args) } }))
       }
     }
     const completion: ChatCompletion = {

@@ -54,7 +54,15 @@ export const openaiResponses: FakeModel = {
         { type: 'reasoning', id: 'rs_1', summary: [] },
         said,
         ...'calls' in turn
-          ? turn.calls.map(({ id, name, args }) => ({ type: 'function_call' as const, id: `fc_${id}`, call_id: id, name, arguments: JSON.stringify(args), status: 'completed' as const }))
+          ? turn.calls.map(
+            ({ id, name, args }) => ({
+              type: 'function_call' as const,
+              id: `fc_${id}`,
+              call_id: id,
+              name,
+              arguments: JSON.stringify(args),
+              status: 'completed' as const
+            }))
           : []
       ]
     }
@@ -69,7 +77,9 @@ function readExchanges (input: readonly Item[]): Exchange[] {
   const calls = input.filter(({ type }) => type === 'function_call')
   const outputs = input.filter(({ type }) => type === 'function_call_output')
   for (const { call_id: id } of outputs) {
-    if (!calls.some((call) => call.call_id === id)) throw new BadRequest(`No tool call found for function call output with call_id ${id}.`)
+    if (!calls.some((call) => call.call_id === id)) {
+      throw new BadRequest(`No tool call found for function call output with call_id ${id}.`)
+    }
   }
   return calls.map(({ call_id: id, name = '', arguments: args = '' }) => {
     const found = outputs.find((output) => output.call_id === id)

@@ -37,7 +37,9 @@ export class BadRequest extends Error {}
 /** A file's name as a skill writes it: `docs/api.md`, but not `0.1`. */
 const NAMED_FILE = /`([\w./-]+\.[a-z]\w*)`/g
 
-/** Lists the skills, reads the one that the question names, reads the files that this one names, says what it has read. */
+/**
+ * Lists the skills, reads the one that the question names, reads the files that this one names, says what it has read.
+ */
 export function nextTurn ({ question, tools, exchanges }: Conversation): Turn {
   for (const name of ['list_skills', 'get_skill', 'read_file_in_skill']) {
     if (!tools.includes(name)) throw new BadRequest(`no tool ${name} was given`)

@@ -37,7 +37,8 @@ http {
   server { listen 127.0.0.1:${port}; location / { proxy_pass ${service.url}; ${location} } }
 }
 `)
-  const server = spawn('nginx', ['-c', join(folder, 'nginx.conf'), '-e', join(folder, 'error.log')], { stdio: 'ignore' })
+  const server = spawn('nginx', ['-c', join(folder, 'nginx.conf'), '-e', join(folder, 'error.log')],
+    { stdio: 'ignore' })
   t.teardown(() => { server.kill() })
   const ask: Ask = (path, headers = {}) => fetch(`http://127.0.0.1:${port}${path}`, { headers })
   await until(async () => await ask('/livez').then(({ ok }) => ok, () => false))

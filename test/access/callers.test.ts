@@ -265,7 +265,9 @@ t.test('K64: the skill of a team hides one of all for that team only, and those 
   const shared = () => ({ deploy: { 'SKILL.md': skillText('deploy', 'of all') }, guide: skill('guide') })
   const rules = '  - { groups: [team], roots: [team, common, third] }\n  - { groups: [staff], roots: [common] }\n'
   const access = `tokens:\n${[both, one, twin].map(({ entry }) => `  - ${entry}\n`).join('')}rules:\n${rules}`
-  const roots = { team: { deploy: { 'SKILL.md': skillText('deploy', 'of the team') } }, common: shared(), third: shared() }
+  const roots = {
+    team: { deploy: { 'SKILL.md': skillText('deploy', 'of the team') } }, common: shared(), third: shared()
+  }
   const { get, setAccess } = await buildGuarded(t, { roots, access })
   t.match(await (await get('/skills/deploy', both.text)).text(), 'of the team')
   t.match(await (await get('/skills/deploy', one.text)).text(), 'of all')
@@ -273,7 +275,8 @@ t.test('K64: the skill of a team hides one of all for that team only, and those 
   t.match(await (await get('/catalog/deploy', both.text)).json(), { findings: [{ code: 'shadowed', message }] }, 'K7')
   t.notMatch(await (await get('/catalog/deploy', one.text)).text(), /shadowed|team/)
   for (const [caller, hides] of [[both, true], [one, false], [both, true]] as const) {
-    t.equal((await (await get('/catalog/guide', caller.text)).text()).includes('third'), hides, 'of one skill, each is told of the roots in its view')
+    t.equal((await (await get('/catalog/guide', caller.text)).text()).includes('third'), hides,
+      'of one skill, each is told of the roots in its view')
   }
 
   await t.test('K61: while a group is granted and revoked, each answer is that of one policy', async (t) => {

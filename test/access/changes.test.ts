@@ -29,7 +29,9 @@ const { setAccess, breakAccess, get, folder, url, logText } = await buildGuarded
 
 async function open (t: Test, token: string, { lastId = '', target = '/events' } = {}) {
   const headers = [`Authorization: Bearer ${token}`, 'Accept: text/event-stream']
-  const stream = await openEvents(url, { target, headers: lastId === '' ? headers : [...headers, `Last-Event-ID: ${lastId}`] })
+  const stream = await openEvents(url, {
+    target, headers: lastId === '' ? headers : [...headers, `Last-Event-ID: ${lastId}`]
+  })
   t.teardown(() => { stream.destroy() })
   return stream
 }

@@ -27,7 +27,8 @@ t.test('K60: an access file among the skills is refused', async (t) => {
   const at = (name: string) => join(folder, name)
   symlinkSync(at('docs/access.yaml'), at('link.yaml'))
   symlinkSync(at('docs'), at('also-docs'))
-  for (const [file, docs] of [['docs/access.yaml', 'docs'], ['link.yaml', 'docs'], ['docs/access.yaml', 'also-docs']] as const) {
+  for (const [file, docs] of [['docs/access.yaml', 'docs'], ['link.yaml', 'docs'],
+    ['docs/access.yaml', 'also-docs']] as const) {
     const { code, stderr } = await runHere(['config', at(docs), '--access', at(file)])
     t.equal(code, 1)
     t.match(stderr, /ACCESS_FILE or --access: "[^"]+" is inside "[^"]+docs", whose files are served/)

@@ -339,7 +339,9 @@ t.test('K62: keys that moved, or changed under the same id, lose no caller for m
   let skew = 0
   const now = Date.now.bind(Date)
   t.intercept(Date, 'now', { value: () => now() + skew })
-  for (const { kid, path } of [{ kid: 'k2', path: '/moved' }, { kid: 'k2', path: '/moved' }, { kid: 'k2', path: '/again' }]) {
+  for (const { kid, path } of [{ kid: 'k2', path: '/moved' }, { kid: 'k2', path: '/moved' }, {
+    kid: 'k2', path: '/again'
+  }]) {
     issuer.answer = undefined
     await issuer.rotate(kid)
     issuer.answer = answersOf(issuer.url, path, await keysOf(issuer))
@@ -351,7 +353,8 @@ t.test('K62: keys that moved, or changed under the same id, lose no caller for m
 t.test('K62: an empty or endless set of keys replaces no good one', async (t) => {
   const issuer = await startIssuer(t)
   const { get, logText } = await buildGuarded(t, { roots: roots(), access: accessOf([[issuer.url]]) })
-  const statusOf = async (sub: string, kid?: string) => (await get('/skills', await issuer.sign({ sub }, kid ? { kid } : {}))).status
+  const statusOf = async (sub: string, kid?: string) =>
+    (await get('/skills', await issuer.sign({ sub }, kid ? { kid } : {}))).status
   await until(async () => await statusOf('ann') === 200)
   const now = Date.now.bind(Date)
   t.intercept(Date, 'now', { value: () => now() + 31_000 })

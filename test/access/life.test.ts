@@ -14,14 +14,18 @@ const ROUNDS = 200
 /** Memory of code, caches and pools that were used for the first time, in bytes. */
 const SLACK_BYTES = 8_000_000
 
-const service = await buildGuarded(t, { roots: { docs: { guide: skill('guide'), plain: skill('plain') } }, access: ACCESS })
+const service = await buildGuarded(t, {
+  roots: { docs: { guide: skill('guide'), plain: skill('plain') } }, access: ACCESS
+})
 const { url, folder, get, setAccess, accessFile, skills: { parts: { catalog, ledger }, feed } } = service
 
 /** What is open or waited for: listeners, timers, sockets, descriptors. */
 function openThings () {
   const listeners = [catalog, ledger, accessFile].flatMap((emitter) =>
     emitter.eventNames().map((name) => `${String(name)} ${emitter.listenerCount(name)}`))
-  return { listeners, readers: ledger.readers, timers: active('Timeout'), descriptors: readdirSync('/proc/self/fd').length }
+  return {
+    listeners, readers: ledger.readers, timers: active('Timeout'), descriptors: readdirSync('/proc/self/fd').length
+  }
 }
 
 function active (type: string): number {

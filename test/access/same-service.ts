@@ -51,7 +51,8 @@ const made = fc.record<Made>({
 
 /** Random catalogs, policies and callers. */
 export const world: fc.Arbitrary<World> = fc.record({
-  roots: fc.array(fc.uniqueArray(made, { selector: ({ name }) => name, maxLength: NAMES.length }), { minLength: 1, maxLength: ROOTS.length }),
+  roots: fc.array(fc.uniqueArray(made, { selector: ({ name }) => name, maxLength: NAMES.length }),
+    { minLength: 1, maxLength: ROOTS.length }),
   rules: fc.array(fc.record<Rule>({
     groups: fc.subarray([...GROUPS, 'authenticated', 'anonymous'], { minLength: 1 }),
     roots: fc.option(fc.subarray([...ROOTS], { minLength: 1 }), { nil: undefined }),
@@ -63,17 +64,25 @@ export const world: fc.Arbitrary<World> = fc.record({
 /** One that has everything at once: skills hidden by rules, by roots, and by others of their name. */
 export const RICH_WORLD: World = {
   roots: [
-    [{ name: 'alpha', displayName: '', words: 'orange', isBroken: false, file: true }, { name: 'beta', displayName: 'gamma', words: 'orange lemon', isBroken: false, file: true }],
-    [{ name: 'alpha', displayName: '', words: 'lemons and limes', isBroken: false, file: false }, { name: 'gamma', displayName: '', words: 'pear orangery', isBroken: false, file: true },
+    [{ name: 'alpha', displayName: '', words: 'orange', isBroken: false, file: true },
+      { name: 'beta', displayName: 'gamma', words: 'orange lemon', isBroken: false, file: true }],
+    [{ name: 'alpha', displayName: '', words: 'lemons and limes', isBroken: false, file: false },
+      { name: 'gamma', displayName: '', words: 'pear orangery', isBroken: false, file: true },
       { name: 'delta', displayName: '', words: 'orange', isBroken: true, file: true }],
-    [{ name: 'alpha', displayName: '', words: 'orange', isBroken: false, file: true }, { name: 'alpha-2', displayName: 'beta', words: 'orange', isBroken: false, file: true }]
+    [{ name: 'alpha', displayName: '', words: 'orange', isBroken: false, file: true },
+      { name: 'alpha-2', displayName: 'beta', words: 'orange', isBroken: false, file: true }]
   ],
-  rules: [{ groups: ['one'], roots: ['second'], skills: ['alpha*', '*a'] }, { groups: ['authenticated'], roots: ['third'], skills: undefined }, { groups: ['two'], roots: undefined, skills: undefined }],
+  rules: [{ groups: ['one'], roots: ['second'], skills: ['alpha*', '*a'] },
+    { groups: ['authenticated'], roots: ['third'], skills: undefined }, {
+      groups: ['two'], roots: undefined, skills: undefined
+    }],
   groups: ['one']
 }
 
 function textOf ({ name, displayName, words, isBroken }: Made, root: string): string {
-  return isBroken ? `---\nname: [\n---\n${words}` : `---\nname: ${displayName || name}\ndescription: Of ${words} in ${root}\n---\nMore ${words} of ${root}.\n`
+  return isBroken
+    ? `---\nname: [\n---\n${words}`
+    : `---\nname: ${displayName || name}\ndescription: Of ${words} in ${root}\n---\nMore ${words} of ${root}.\n`
 }
 
 function write (folder: string, root: string, skills: readonly Made[]): string {
@@ -88,18 +97,33 @@ function write (folder: string, root: string, skills: readonly Made[]): string {
 }
 
 /** What a caller can tell of an answer, without what differs between any two services. */
-async function ask (app: FastifyInstance, options: InjectOptions, folder: string, token?: string): Promise<{ readonly status: number, readonly headers: object, readonly body: string }> {
-  const headers = { 'x-request-id': 'same', ...options.headers, ...token !== undefined && { authorization: `Bearer ${token}` } }
+async function ask (app: FastifyInstance, options: InjectOptions, folder: string, token?: string): Promise<{
+  readonly status: number
+  readonly headers: object
+  readonly body: string
+}> {
+  const headers = {
+    'x-request-id': 'same', ...options.headers, ...token !== undefined && { authorization: `Bearer ${token}` }
+  }
   const response = await app.inject({ ...options, headers })
   // The paths of folders have other lengths, and each service counts its own changes.
   // A cursor begins with a checksum of what it is valid for, of its view too.
   const body = response.body.replaceAll(folder, '/FOLDER').replace(/"generation":\d+/, '"generation":0')
-    .replace(/("next_cursor":")([\w-]+)/, (_, name: string, cursor: string) => `${name}${Buffer.from(cursor, 'base64url').toString().replace(/^\["[\w:]+"/, '')}`)
-  const isMoved = body !== response.body || body.includes('"generation":') || response.headers['content-encoding'] !== undefined
-  const kept = Object.entries(response.headers).filter(([name]) => name !== 'date' && !(isMoved && (name === 'etag' || name === 'content-length')))
+    .replace(/("next_cursor":")([\w-]+)/, (_, name: string, cursor: string) =>
+      `${name}${Buffer.from(cursor, 'base64url').toString().replace(/^\["[\w:]+"/, '')}`)
+  const isMoved = body !== response.body || body.includes('"generation":') ||
+    response.headers['content-encoding'] !== undefined
+  const kept = Object.entries(response.headers).filter(([name]) =>
+    name !== 'date' && !(isMoved && (name === 'etag' || name === 'content-length')))
   const normal = Object.fromEntries(kept.map(([name, value]) => {
-    if (name === 'vary') return [name, String(value).split(', ').filter((item) => item !== 'Authorization' && item !== 'Cookie').join(', ') || undefined]
-    return [name, name === 'cache-control' ? String(value).replace('private, ', '').replace('public, max-age=0', 'max-age=0') : value]
+    if (name === 'vary') {
+      return [name,
+        String(value).split(', ').filter((item) => item !== 'Authorization' && item !== 'Cookie').join(', ') ||
+          undefined]
+    }
+    return [name, name === 'cache-control'
+      ? String(value).replace('private, ', '').replace('public, max-age=0', 'max-age=0')
+      : value]
   }).filter(([, value]) => value !== undefined))
   return { status: response.statusCode, headers: normal, body }
 }
@@ -108,8 +132,8 @@ async function ask (app: FastifyInstance, options: InjectOptions, folder: string
 type Compare = (label: string, guarded: object, alone: object) => void
 
 /**
- * Compares each answer of a service with callers with that of a service that has nothing but what the caller sees. Throws at a
- * difference. Resolves with the routes that no question has reached.
+ * Compares each answer of a service with callers with that of a service that has nothing but what the caller sees.
+ * Throws at a difference. Resolves with the routes that no question has reached.
  */
 export async function compareServices ({ roots, rules, groups }: World, compare: Compare): Promise<readonly string[]> {
   const folder = mkdtempSync(join(tmpdir(), 'skillserve-views-'))
@@ -119,22 +143,35 @@ export async function compareServices ({ roots, rules, groups }: World, compare:
     const rootNames = ROOTS.slice(0, roots.length)
     const policy = {
       tokens: [{ name: 'caller', sha256: digestOf(token), groups }],
-      rules: rules.map((rule) => ({ ...rule, roots: rule.roots?.filter((root) => rootNames.some((name) => name === root)) }))
+      rules: rules.map((rule) =>
+        ({ ...rule, roots: rule.roots?.filter((root) => rootNames.some((name) => name === root)) }))
         .filter((rule) => rule.roots === undefined || rule.roots.length > 0)
     }
     const file = join(folder, 'access.yaml')
     writeFileSync(file, JSON.stringify(policy))
     const own = new Set<string>([...groups, 'authenticated', 'anonymous'])
     const applying = policy.rules.filter((rule) => rule.groups.some((group) => own.has(group)))
-    const sees = (root: string, name: string) => applying.some((rule) => (rule.roots?.includes(root) ?? true) && (rule.skills?.some((skill) => patternOf(skill)(name)) ?? true))
+    const sees = (root: string,
+      name: string) => applying.some((rule) =>
+      (rule.roots?.includes(root) ?? true) && (rule.skills?.some((skill) => patternOf(skill)(name)) ?? true))
     const isInView = (root: string) => applying.some((rule) => rule.roots?.includes(root) ?? true)
 
     const log = pino({ level: 'silent' })
-    const all = createSkillManager({ projectRoots: rootNames.map((root, index) => write(join(folder, 'all'), root, roots[index] ?? [])), watcher: false, log })
+    const all = createSkillManager({
+      projectRoots: rootNames.map((root, index) => write(join(folder, 'all'), root, roots[index] ?? [])),
+      watcher: false,
+      log
+    })
     closers.push(() => all.close())
     const access = await openAccess({ file, basePath: '', publicUrl: undefined, skills: all, log, env: {} })
-    const visible = rootNames.flatMap((root, index) => isInView(root) ? [write(join(folder, 'own'), root, (roots[index] ?? []).filter(({ name }) => sees(root, name)))] : [])
-    const alone = createSkillManager({ projectRoots: visible.length > 0 ? visible : [write(join(folder, 'own'), 'none', [])], watcher: false, log })
+    const visible = rootNames.flatMap(
+      (root,
+        index) => isInView(root)
+        ? [write(join(folder, 'own'), root, (roots[index] ?? []).filter(({ name }) => sees(root, name)))]
+        : [])
+    const alone = createSkillManager({
+      projectRoots: visible.length > 0 ? visible : [write(join(folder, 'own'), 'none', [])], watcher: false, log
+    })
     closers.push(() => alone.close())
     const options = { logger: log, version: '1', host: '127.0.0.1' }
     const build = async (own: Pick<AppOptions, 'skills' | 'access' | 'plugins'>) => {
@@ -151,12 +188,17 @@ export async function compareServices ({ roots, rules, groups }: World, compare:
     await alone.initialize()
     // The revision of a catalog is made in the background, from the first question on.
     const headers = { authorization: `Bearer ${token}` }
-    await until(async () => (await Promise.all([guardedApp, aloneApp].map((app) => app.inject({ url: '/skills', headers })))).every((answer) => 'catalog-revision' in answer.headers || answer.statusCode !== 200))
-    const asked: readonly Question[] = [...questions(NAMES), ...await questionsOfContent(NAMES, async (url) => await openApp.inject(url))]
+    await until(
+      async () =>
+        (await Promise.all([guardedApp, aloneApp].map((app) => app.inject({ url: '/skills', headers })))).every(
+          (answer) => 'catalog-revision' in answer.headers || answer.statusCode !== 200))
+    const asked: readonly Question[] = [...questions(NAMES),
+      ...await questionsOfContent(NAMES, async (url) => await openApp.inject(url))]
     for (const [label, question] of asked) {
       // Without a root of its own, the other service has an empty one.
       if (visible.length === 0 && (question.url === '/readyz' || question.url === '/ui/status')) continue
-      const answers = [await ask(guardedApp, question, join(folder, 'all'), token), await ask(aloneApp, question, join(folder, 'own'))] as const
+      const answers = [await ask(guardedApp, question, join(folder, 'all'), token),
+        await ask(aloneApp, question, join(folder, 'own'))] as const
       compare(label, ...answers)
     }
     return routes.missed()
@@ -193,7 +235,10 @@ function mcp (method: string, params: Readonly<Record<string, unknown>> = {}): I
 /** A message of revision 2025-11-25. */
 function legacy (method: string, params: object): InjectOptions {
   const { headers, ...rest } = json('/mcp', { jsonrpc: '2.0', id: 1, method, params })
-  return { ...rest, headers: { ...headers, accept: 'application/json, text/event-stream', 'mcp-protocol-version': '2025-11-25' } }
+  return {
+    ...rest,
+    headers: { ...headers, accept: 'application/json, text/event-stream', 'mcp-protocol-version': '2025-11-25' }
+  }
 }
 
 /** Methods of MCP with their parameters, for a skill. */
@@ -223,33 +268,53 @@ export const LEGACY_METHODS: Readonly<Record<string, (name: string) => object>> 
 export function questions (known: readonly string[]): readonly Question[] {
   const names = [...known, 'nosuch', '..']
   const [first = ''] = known
-  const openai = (name: string, args: object) => ({ id: 'c1', type: 'function', function: { name, arguments: JSON.stringify(args) } })
+  const openai = (name: string, args: object) =>
+    ({ id: 'c1', type: 'function', function: { name, arguments: JSON.stringify(args) } })
   const tools = createTools().map(({ name }) => name)
   const argumentsOf = (tool: string, name: string): object => {
     const make = ARGUMENTS[tool]
     if (make === undefined) throw new Error(`no arguments are known here for the tool ${tool}: add them`)
     return make(name)
   }
-  const pages = ['/', '/skills', '/nosuch', '/catalog', '/agent/tools', '/agent/prompt', '/openapi.json', '/openapi.yaml', '/docs', '/docs/',
-    ...['json', 'yaml', 'static/index.html', 'static/swagger-initializer.js', 'static/swagger-ui.css', 'static/favicon-32x32.png'].map((rest) => `/docs/${rest}`), '/readyz', '/llms.txt', '/ui', '/ui/', '/ui/skills', '/ui/skills/', '/ui/status', '/ui/assets/nosuch', '/ui/nosuch', '/mcp',
+  const pages = ['/', '/skills', '/nosuch', '/catalog', '/agent/tools', '/agent/prompt', '/openapi.json',
+    '/openapi.yaml', '/docs', '/docs/',
+    ...['json', 'yaml', 'static/index.html', 'static/swagger-initializer.js', 'static/swagger-ui.css',
+      'static/favicon-32x32.png'].map((rest) =>
+        `/docs/${rest}`), '/readyz', '/llms.txt', '/ui', '/ui/', '/ui/skills', '/ui/skills/', '/ui/status',
+    '/ui/assets/nosuch', '/ui/nosuch', '/mcp',
     '/.well-known/agent-skills/index.json', '/.well-known/skills/index.json',
-    ...['', '/files', '/files/SKILL.md', '/archive.zip', '/.well-known/agent-skills/index.json', '/.well-known/skills/index.json', `/.well-known/skills/${first}/SKILL.md`, '/nosuch'].map((rest) => `/skills/${first}${rest}`),
-    ...[`/catalog/${first}`, `/ui/skills/${first}`, `/ui/skills/${first}/files`, `/ui/skills/${first}/changes`, `/ui/skills/${first}/files/SKILL.md`, `/.well-known/skills/${first}/SKILL.md`],
+    ...['', '/files', '/files/SKILL.md', '/archive.zip', '/.well-known/agent-skills/index.json',
+      '/.well-known/skills/index.json', `/.well-known/skills/${first}/SKILL.md`, '/nosuch'].map((rest) =>
+        `/skills/${first}${rest}`),
+    ...[`/catalog/${first}`, `/ui/skills/${first}`, `/ui/skills/${first}/files`, `/ui/skills/${first}/changes`,
+      `/ui/skills/${first}/files/SKILL.md`, `/.well-known/skills/${first}/SKILL.md`],
     ...['SKILL.md', 'archive.zip'].map((file) => `/.well-known/agent-skills/${first}/${'0'.repeat(64)}/${file}`)]
   const all: InjectOptions[] = [
     ...pages.flatMap((url) => [{ url }, { url, method: 'HEAD' as const }]),
     { url: '/', headers: { accept: 'text/html' } },
-    ...['/catalog?limit=500&valid=true', '/catalog?valid=false', '/catalog?cursor=abc', '/catalog?limit=1', '/catalog?q=orange&limit=1', '/catalog?q=orange%20lemon&limit=1',
+    ...['/catalog?limit=500&valid=true', '/catalog?valid=false', '/catalog?cursor=abc', '/catalog?limit=1',
+      '/catalog?q=orange&limit=1', '/catalog?q=orange%20lemon&limit=1',
       `/catalog/${first}?target=all`].map((url) => ({ url })),
-    ...['/ui/?root=second', '/ui/?root=third', '/ui/?severity=info', '/ui/?target=codex'].map((url) => ({ url, headers: { accept: 'text/html' } })),
-    ...['orange', 'lemon', 'orang', 'second', first, 'the', 'ornage'].flatMap((q) => [{ url: `/catalog?q=${q}` }, { url: `/ui/?q=${q}` }]),
+    ...['/ui/?root=second', '/ui/?root=third', '/ui/?severity=info', '/ui/?target=codex'].map((url) =>
+      ({ url, headers: { accept: 'text/html' } })),
+    ...['orange', 'lemon', 'orang', 'second', first, 'the', 'ornage'].flatMap((q) =>
+      [{ url: `/catalog?q=${q}` }, { url: `/ui/?q=${q}` }]),
     ...['xml', 'json', 'markdown'].map((format) => ({ url: `/agent/prompt?format=${format}` })),
     { url: '/agent/prompt?budget=200' },
     ...['openai', 'anthropic', 'gemini', 'mcp'].map((format) => ({ url: `/agent/tools?toolset=all&format=${format}` })),
-    { method: 'POST', url: '/validate', headers: { 'content-type': 'text/markdown' }, payload: `---\nname: ${first}\ndescription: x\n---\nSee [it](../${first}/SKILL.md)` },
+    {
+      method: 'POST',
+      url: '/validate',
+      headers: {
+        'content-type': 'text/markdown'
+      },
+      payload: `---\nname: ${first}\ndescription: x\n---\nSee [it](../${first}/SKILL.md)`
+    },
     ...names.map((name) => encodeURIComponent(name)).flatMap((name) => [
-      ...['', '/files', '/files/SKILL.md', '/files/notes.txt', '/files/%2e%2e%2fx', '/archive.zip', '?revision=current', `?revision=${REVISION}`,
-        '/.well-known/agent-skills/index.json', '/.well-known/skills/index.json', `/.well-known/skills/${name}/SKILL.md`].map((rest) => ({ url: `/skills/${name}${rest}` })),
+      ...['', '/files', '/files/SKILL.md', '/files/notes.txt', '/files/%2e%2e%2fx', '/archive.zip',
+        '?revision=current', `?revision=${REVISION}`,
+        '/.well-known/agent-skills/index.json', '/.well-known/skills/index.json',
+        `/.well-known/skills/${name}/SKILL.md`].map((rest) => ({ url: `/skills/${name}${rest}` })),
       { url: `/skills/${name}`, headers: { 'if-none-match': '*' } },
       { url: `/skills/${name}/files/SKILL.md`, headers: { 'if-match': '"x"' } },
       { url: `/skills/${name}/files/SKILL.md`, headers: { range: 'bytes=0-3' } },
@@ -264,26 +329,38 @@ export function questions (known: readonly string[]): readonly Question[] {
       json('/agent/tool-call', [openai('get_skill', { skill_name: name }), openai('Skill', { skill_name: name })]),
       ...Object.entries(MCP_METHODS).map(([method, params]) => mcp(method, params(name)))
     ]),
-    ...DIALECTS.map(({ example }) => json('/agent/tool-call', JSON.parse(JSON.stringify(example).replaceAll('calculator', first)))),
+    ...DIALECTS.map(({ example }) =>
+      json('/agent/tool-call', JSON.parse(JSON.stringify(example).replaceAll('calculator', first)))),
     ...Object.entries(LEGACY_METHODS).map(([method, params]) => legacy(method, params(first)))
   ]
   const seen = new Set<string>()
   return all.map((options) => {
     const headers = Object.entries(options.headers ?? {}).filter(([name]) => /^(?:if-|range|accept$)/.test(name)).join()
-    return [`${options.method ?? 'GET'} ${String(options.url)} ${headers} ${typeof options.payload === 'string' ? options.payload.slice(0, 200) : ''}`, options] as const
+    const body = typeof options.payload === 'string' ? options.payload.slice(0, 200) : ''
+    return [`${options.method ?? 'GET'} ${String(options.url)} ${headers} ${body}`, options] as const
   }).filter(([label]) => !seen.has(label) && seen.add(label))
 }
 
-/** Questions of somebody who knows digests and revisions of skills that it may not see. `all` answers for a service that hides nothing. */
-export async function questionsOfContent (known: readonly string[], all: (url: string) => Promise<{ readonly statusCode: number, readonly body: string }>): Promise<readonly Question[]> {
+/**
+ * Questions of somebody who knows digests and revisions of skills that it may not see. `all` answers for a service that
+ * hides nothing.
+ */
+export async function questionsOfContent (known: readonly string[], all: (url: string) => Promise<{
+  readonly statusCode: number
+  readonly body: string
+}>): Promise<readonly Question[]> {
   const urls: string[] = []
-  const { skills = [] } = JSON.parse((await all('/.well-known/agent-skills/index.json')).body) as { readonly skills?: ReadonlyArray<{ readonly url: string }> }
+  const { skills = [] } = JSON.parse((await all('/.well-known/agent-skills/index.json')).body) as {
+    readonly skills?: ReadonlyArray<{ readonly url: string }>
+  }
   urls.push(...skills.map(({ url }) => new URL(url, 'http://host/.well-known/agent-skills/index.json').pathname))
   for (const name of known) {
     const { statusCode, body } = await all(`/skills/${name}/files`)
     if (statusCode !== 200) continue
     const { revision } = JSON.parse(body) as { readonly revision: string }
-    urls.push(...['', '/files/SKILL.md', '/archive.zip'].map((rest) => `/skills/${name}${rest}?revision=${encodeURIComponent(revision)}`))
+    urls.push(
+      ...['', '/files/SKILL.md', '/archive.zip'].map((rest) =>
+        `/skills/${name}${rest}?revision=${encodeURIComponent(revision)}`))
   }
   return urls.map((url) => [`GET ${url} of its content`, { url }])
 }

@@ -13,7 +13,9 @@ import { runHere } from '../helper/command-line.ts'
 import { skills } from '../helper/skills.ts'
 
 const COMMANDS = createProgram(() => {}, async () => {}).commands.map((command) => command.name())
-const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { readonly version: string }
+const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
+  readonly version: string
+}
 
 /** What a command line that starts no service does in a folder. */
 async function run (cwd: string, ...argv: readonly string[]) {
@@ -28,7 +30,8 @@ function world (t: Test): string {
   })
 }
 
-t.test('K82: help prints every command, help of a command its flags, help of serve every setting, all with exit code 0', async (t) => {
+t.test('K82: help prints every command, help of a command its flags, help of serve every setting, all ' +
+  'with exit code 0', async (t) => {
   const cwd = world(t)
   for (const argv of [['help'], ['--help'], ['-h'], ['--port', '80', '--help']]) {
     const { code, stdout, stderr } = await run(cwd, ...argv)
@@ -57,13 +60,16 @@ const WRONG_USE = new Set([
   'help serve version', 'version x', 'healthcheck skills', 'version --port 1', 'dev', 'completion', 'completion fish'
 ])
 
-t.test('K82: what is not a command and not a folder, or is a skill, is one line on stderr and exit code 1; wrong use of a command is 2', async (t) => {
+t.test('K82: what is not a command and not a folder, or is a skill, is one line on stderr and exit code 1; wrong ' +
+  'use of a command is 2', async (t) => {
   const cwd = world(t)
   const cases: readonly (readonly [argv: readonly string[], line: RegExp])[] = [
-    [['serv'], /^"serv" is not a command, and not a folder here, did you mean "serve"\? \(commands: serve, .*\)\. .* "\.\/serv"$/],
+    [['serv'],
+      /^"serv" is not a command, and not a folder here, did you mean "serve"\? \(commands: serve, .*\)\. .* "\.\/serv"$/],
     [['verison'], /did you mean "version"\?/],
     [['helthcheck'], /did you mean "healthcheck"\?/],
-    [['elsewhere'], /^"elsewhere" is not a command, and not a folder here \(commands: serve, [a-z, ]+, help, version\)/],
+    [['elsewhere'],
+      /^"elsewhere" is not a command, and not a folder here \(commands: serve, [a-z, ]+, help, version\)/],
     [['file'], /^"file" is a file, not a folder of skills$/],
     [['./file'], /^"\.\/file" is a file, not a folder of skills$/],
     [['constructor'], /^"constructor" is not a command, and not a folder here/],
@@ -74,11 +80,14 @@ t.test('K82: what is not a command and not a folder, or is a skill, is one line 
     [['skills', 'other'], /^"other" is not a command, and not a folder here/],
     [['serve', 'other'], /^"other" is not a command, and not a folder here/],
     [['--port', '0', 'other'], /^"other" is not a command, and not a folder here/],
-    [['owner/repo'], /^"owner\/repo" is not a folder here, .* did you mean "github:owner\/repo"\? .* "\.\/owner\/repo"$/],
-    [['sync', 'git+https://', 'https://x.example/a.zip'], /^the address git\+https:\/\/… cannot be used: it is not an address such as https:\/\/host\/path$/],
+    [['owner/repo'],
+      /^"owner\/repo" is not a folder here, .* did you mean "github:owner\/repo"\? .* "\.\/owner\/repo"$/],
+    [['sync', 'git+https://', 'https://x.example/a.zip'],
+      /^the address git\+https:\/\/… cannot be used: it is not an address such as https:\/\/host\/path$/],
     ...['github:a', 'github:acme/', 'github:'].map((address) =>
       [['sync', address], /^the address … cannot be used: write it as github:OWNER\/REPOSITORY$/] as const),
-    [['skills/demo'], /^"skills\/demo" is itself a skill, with its own SKILL\.md: give the folder that holds it, "\.\/skills"$/],
+    [['skills/demo'],
+      /^"skills\/demo" is itself a skill, with its own SKILL\.md: give the folder that holds it, "\.\/skills"$/],
     [['skills', './skills/demo/'], /^"\.\/skills\/demo\/" is itself a skill, .*"\.\/skills"$/],
     [['shouted'], /^"shouted" is itself a skill, with its own SKILL\.MD: give the folder that holds it, "\."$/],
     [[join(cwd, 'shouted')], new RegExp(`it, "${cwd}"$`)],
@@ -99,7 +108,8 @@ t.test('K82: what is not a command and not a folder, or is a skill, is one line 
     [['dev'], /^missing required argument 'DIR'$/],
     [['completion'], /^missing required argument 'SHELL'$/],
     [['completion', 'fish'], /Allowed choices are bash, zsh/],
-    [['healthcheck', '--port', '1'], /^GET \/readyz has no answer: connect ECONNREFUSED 127\.0\.0\.1:1; check --host, --port and --base-path$/],
+    [['healthcheck', '--port', '1'],
+      /^GET \/readyz has no answer: connect ECONNREFUSED 127\.0\.0\.1:1; check --host, --port and --base-path$/],
     [['healthcheck', '--port', '0'], /port 0 takes any free port/]
   ]
   for (const [argv, line] of cases) {
@@ -109,7 +119,8 @@ t.test('K82: what is not a command and not a folder, or is a skill, is one line 
     t.match(stderr.slice('skillserve: '.length, -1), line)
   }
   for (const argv of [['./skills/demo'], ['sync', './skills/demo']]) {
-    t.match(await runHere(argv, { cwd, env: { LAYOUT: '', PORT: 'x' } }), { code: 1, stderr: /is itself a skill/ }, 'an empty variable is none')
+    t.match(await runHere(argv, { cwd, env: { LAYOUT: '', PORT: 'x' } }), { code: 1, stderr: /is itself a skill/ },
+      'an empty variable is none')
   }
 })
 
@@ -134,16 +145,21 @@ t.test('K89: config refuses the folders that serve refuses', async (t) => {
 })
 
 t.test('K82, K3: a path is a folder, there or not, and a bare word is one when it is there', async (t) => {
-  const cwd = t.testdir({ skills: { demo: { 'SKILL.md': '' } }, odd: { 'SKILL.md': { 'SKILL.md': '' } }, link: t.fixture('symlink', 'skills') })
+  const cwd = t.testdir({
+    skills: { demo: { 'SKILL.md': '' } }, odd: { 'SKILL.md': { 'SKILL.md': '' } }, link: t.fixture('symlink', 'skills')
+  })
   symlinkSync('skills/demo', join(cwd, 'demo'))
   symlinkSync('nowhere', join(cwd, 'dangling'))
-  for (const text of ['skills', 'link', 'odd', '.', '..', './skills', 'skills/', './missing', 'missing/', './a/b', 'a/b/c', join(cwd, 'missing'), './serve', 'github:owner/repo']) {
+  for (const text of ['skills', 'link', 'odd', '.', '..', './skills', 'skills/', './missing', 'missing/', './a/b',
+    'a/b/c', join(cwd, 'missing'), './serve', 'github:owner/repo']) {
     await t.resolves(checkSkillsFolder(text, cwd, COMMANDS), text)
   }
   for (const text of ['demo', 'dangling']) await t.rejects(checkSkillsFolder(text, cwd, COMMANDS), ConfigError)
 })
 
-t.test('K50: the health check finds a service at an address with a zone', { skip: process.platform !== 'linux' && 'the loopback interface has another name' }, async (t) => {
+t.test('K50: the health check finds a service at an address with a zone', {
+  skip: process.platform !== 'linux' && 'the loopback interface has another name'
+}, async (t) => {
   const hosts: unknown[] = []
   const server = createServer((request, response) => {
     hosts.push(request.headers.host, request.url)
@@ -161,28 +177,48 @@ t.test('K89: init writes a skill that validate accepts', async (t) => {
   const files = ['SKILL.md', 'references/limits.md', 'scripts/count.sh'].map((file) => `skills/word-count/${file}\n`)
   const next = 'Next: skillserve validate skills/word-count, and skillserve dev skills'
   t.match(await run(cwd, 'init', 'skills/word-count'), { code: 0, stdout: `${files.join('')}\n${next}\n` })
-  t.equal(execFileSync(join(cwd, 'skills/word-count/scripts/count.sh'), [join(cwd, 'skills/word-count/references/limits.md')], { encoding: 'utf8' }).trim(), '31')
+  t.equal(
+    execFileSync(join(cwd, 'skills/word-count/scripts/count.sh'),
+      [join(cwd, 'skills/word-count/references/limits.md')], { encoding: 'utf8' }).trim(), '31')
   const report = await run(cwd, 'validate', 'skills', '--target', 'all', '--fail-on', 'info')
   t.match(report, { code: 0, stdout: /^1 skill: no findings/ })
-  t.match(await run(cwd, 'init', 'skills/word-count'), { code: 1, stderr: /is there already: init writes new skills only\n$/ })
+  t.match(await run(cwd, 'init', 'skills/word-count'),
+    { code: 1, stderr: /is there already: init writes new skills only\n$/ })
   for (const name of ['Word-Count', 'a--b', 'a-', 'ä', 'x'.repeat(65)]) {
     t.match(await run(cwd, 'init', name), { code: 1, stderr: /cannot be the name of a skill/ }, name)
   }
 })
 
 t.test('K89: config prints each setting with its origin and no secret, and every mistake at once', async (t) => {
-  const cwd = t.testdir({ skills: skills('one'), 'access.yaml': 'rules:\n  - { groups: [a], roots: [nope] }\n', 'trust.yaml': 'signer: []\n', 'sources.yaml': 'sources:\n  - { name: more, folder: ./skills }\n' })
-  const env = { AUDIT_LOG: 'audit.log', AUDIT_SALT: 'a-secret-of-the-operator', LIMITS_STORE: 'redis://:pass-word@127.0.0.1', PORT: '9090' }
+  const cwd = t.testdir({
+    skills: skills('one'),
+    'access.yaml': 'rules:\n  - { groups: [a], roots: [nope] }\n',
+    'trust.yaml': 'signer: []\n',
+    'sources.yaml': 'sources:\n  - { name: more, folder: ./skills }\n'
+  })
+  const env = {
+    AUDIT_LOG: 'audit.log',
+    AUDIT_SALT: 'a-secret-of-the-operator',
+    LIMITS_STORE: 'redis://:pass-word@127.0.0.1',
+    PORT: '9090'
+  }
   const good = await runHere(['config', 'skills', '--config', 'sources.yaml', '--log-level', 'warn'], { cwd, env })
   t.match(good, { code: 0, stderr: '' })
-  for (const line of [/^SKILLS_DIR +\/\S+\/skills +DIR$/m, /^PORT +9090 +PORT$/m, /^LOG_LEVEL +warn +--log-level$/m, /^HOST +127\.0\.0\.1 +default$/m,
-    /^AUDIT_SALT +\(secret\) +AUDIT_SALT$/m, /^LIMITS_STORE +\(secret\) +LIMITS_STORE$/m, /^TRUST_FILE +-$/m, /^sources\[0\] +folder more +\/\S+\/sources\.yaml$/m]) t.match(good.stdout, line)
+  for (const line of [/^SKILLS_DIR +\/\S+\/skills +DIR$/m, /^PORT +9090 +PORT$/m, /^LOG_LEVEL +warn +--log-level$/m,
+    /^HOST +127\.0\.0\.1 +default$/m,
+    /^AUDIT_SALT +\(secret\) +AUDIT_SALT$/m, /^LIMITS_STORE +\(secret\) +LIMITS_STORE$/m, /^TRUST_FILE +-$/m,
+    /^sources\[0\] +folder more +\/\S+\/sources\.yaml$/m]) t.match(good.stdout, line)
   t.notMatch(good.stdout, /a-secret-of|pass-word/)
-  const bad = await runHere(['config', 'skills', '--access', 'access.yaml', '--trust', 'trust.yaml', '--locked=none.lock', '--port', 'x'], { cwd, env: { ...env, AUDIT_SALT: 'short', LIMITS: 'maybe' } })
+  const bad = await runHere(['config', 'skills', '--access', 'access.yaml', '--trust', 'trust.yaml',
+    '--locked=none.lock', '--port', 'x'], {
+    cwd, env: { ...env, AUDIT_SALT: 'short', LIMITS: 'maybe' }
+  })
   t.equal(bad.code, 1)
   const lines = bad.stderr.trimEnd().split('\n')
   t.equal(lines.length, 6, bad.stderr)
-  for (const mistake of [/--port must be/, /AUDIT_SALT must be/, /LIMITS must be one of auto, on, off/, /access\.yaml:2: rules\[0\]\.roots\[0\] is not the name of a folder/, /trust\.yaml:1: /, /LOCKED or --locked: .*none\.lock cannot be read/]) {
+  for (const mistake of [/--port must be/, /AUDIT_SALT must be/, /LIMITS must be one of auto, on, off/,
+    /access\.yaml:2: rules\[0\]\.roots\[0\] is not the name of a folder/, /trust\.yaml:1: /,
+    /LOCKED or --locked: .*none\.lock cannot be read/]) {
     t.ok(lines.some((line) => mistake.test(line)), String(mistake))
   }
 })
@@ -194,8 +230,10 @@ t.test('K82: completion in bash has commands, flags, values and paths', async (t
   t.ok((await run(cwd, 'completion', 'zsh')).stdout.endsWith(stdout))
   writeFileSync(join(cwd, 'script'), stdout)
   const complete = (...words: readonly string[]): readonly string[] => {
-    const program = 'source ./script; COMP_WORDS=(skillserve "$@"); COMP_CWORD=$#; _skillserve; printf "%s\\n" "$' + '{COMPREPLY[@]}"'
-    return execFileSync('bash', ['--norc', '-c', program, 'bash', ...words], { cwd, encoding: 'utf8' }).split('\n').filter((line) => line !== '')
+    const program = 'source ./script; COMP_WORDS=(skillserve "$@"); COMP_CWORD=$#; _skillserve; printf "%s\\n" "$' +
+      '{COMPREPLY[@]}"'
+    return execFileSync('bash', ['--norc', '-c', program, 'bash', ...words], { cwd, encoding: 'utf8' }).split(
+      '\n').filter((line) => line !== '')
   }
   t.strictSame(complete('').filter((word) => COMMANDS.includes(word)), COMMANDS)
   for (const [words, expected] of [

@@ -10,21 +10,26 @@ import { skill, skillText, skills, until } from '../helper/skills.ts'
 
 const run = async (cwd: string, ...argv: readonly string[]) => await runHere(argv, { cwd })
 
-t.test('K95: lock writes the same text for the same skills, and says what is different from the lock before', async (t) => {
+t.test('K95: lock writes the same text for the same skills, and says what is different from ' +
+  'the lock before', async (t) => {
   const cwd = t.testdir({ skills: skills('one', 'two'), more: skills('three', 'one') })
   t.strictSame(await run(cwd, 'lock'), { code: 0, stdout: 'skills.lock: 2 skills\n', stderr: '' })
   const text = fs.readFileSync(join(cwd, 'skills.lock'), 'utf8')
   t.match(text, /^#.*\n"one": sha256:[0-9a-f]{64}\n"two": sha256:[0-9a-f]{64}\n$/)
-  t.strictSame(await run(cwd, 'lock', 'skills', '--out', 'again.lock'), { code: 0, stdout: 'again.lock: 2 skills\n', stderr: '' })
+  t.strictSame(await run(cwd, 'lock', 'skills', '--out', 'again.lock'),
+    { code: 0, stdout: 'again.lock: 2 skills\n', stderr: '' })
   t.equal(fs.readFileSync(join(cwd, 'again.lock'), 'utf8'), text)
   fs.writeFileSync(join(cwd, 'skills/one/SKILL.md'), skillText('one', 'changed'))
   fs.rmSync(join(cwd, 'skills/two'), { recursive: true })
-  t.equal((await run(cwd, 'lock', 'skills', 'more')).stdout, 'changed  "one"\nadded    "three"\nremoved  "two"\nskills.lock: 2 skills\n')
-  t.match(fs.readFileSync(join(cwd, 'skills.lock'), 'utf8'), /^"one": \["sha256:[0-9a-f]{64}","sha256:[0-9a-f]{64}"\]$/m)
+  t.equal((await run(cwd, 'lock', 'skills', 'more')).stdout,
+    'changed  "one"\nadded    "three"\nremoved  "two"\nskills.lock: 2 skills\n')
+  t.match(fs.readFileSync(join(cwd, 'skills.lock'), 'utf8'),
+    /^"one": \["sha256:[0-9a-f]{64}","sha256:[0-9a-f]{64}"\]$/m)
   const both = fs.readFileSync(join(cwd, 'skills.lock'), 'utf8')
   t.equal((await run(cwd, 'lock', 'more', 'skills')).stdout, 'skills.lock: 2 skills\n')
   t.equal(fs.readFileSync(join(cwd, 'skills.lock'), 'utf8'), both, 'the order of folders makes no difference')
-  t.equal((await run(cwd, 'lock', 'skills')).stdout, 'changed  "one"\nremoved  "three"\nskills.lock: 1 skill\n', 'one revision less')
+  t.equal((await run(cwd, 'lock', 'skills')).stdout, 'changed  "one"\nremoved  "three"\nskills.lock: 1 skill\n',
+    'one revision less')
   t.strictSame(fs.readdirSync(cwd).sort(), ['again.lock', 'more', 'skills', 'skills.lock'])
 })
 
@@ -66,17 +71,25 @@ t.test('K95: lock overwrites nothing but a lock, and a folder after --locked is 
 })
 
 t.test('K83, K95: lock takes the sources of a configuration file, alone or beside folders', async (t) => {
-  const cwd = t.testdir({ skills: skills('one'), team: skills('two'), 'skillserve.yaml': 'sources:\n  - { name: team, folder: ./team, layout: tree }\n' })
-  t.strictSame(await run(cwd, 'lock', '--config', 'skillserve.yaml'), { code: 0, stdout: 'skills.lock: 1 skill\n', stderr: '' })
+  const cwd = t.testdir({
+    skills: skills('one'),
+    team: skills('two'),
+    'skillserve.yaml': 'sources:\n  - { name: team, folder: ./team, layout: tree }\n'
+  })
+  t.strictSame(await run(cwd, 'lock', '--config', 'skillserve.yaml'),
+    { code: 0, stdout: 'skills.lock: 1 skill\n', stderr: '' })
   t.match(fs.readFileSync(join(cwd, 'skills.lock'), 'utf8'), /^"two": sha256:/m)
-  t.strictSame(await run(cwd, 'lock', 'skills', '--config', 'skillserve.yaml'), { code: 0, stdout: 'added    "one"\nskills.lock: 2 skills\n', stderr: '' })
+  t.strictSame(await run(cwd, 'lock', 'skills', '--config', 'skillserve.yaml'),
+    { code: 0, stdout: 'added    "one"\nskills.lock: 2 skills\n', stderr: '' })
   t.match(await run(cwd, 'lock', '--config', 'missing.yaml'), { code: 1, stderr: /missing\.yaml/ })
 })
 
 t.test('K86: --layout is one search for validate, lock, verify, export, dev and serve --locked', async (t) => {
   const cwd = t.testdir({ repo: { '.claude': { skills: skills('agent') }, deep: { er: skills('nested') } } })
-  for (const [layout, name, path] of [['auto', 'agent', '.claude/skills/agent'], ['tree', 'nested', 'deep/er/nested']] as const) {
-    const call = async (...args: string[]) => await run(cwd, ...args, '--layout', layout, '--state-dir', `state-${layout}`)
+  for (const [layout, name, path] of [['auto', 'agent', '.claude/skills/agent'],
+    ['tree', 'nested', 'deep/er/nested']] as const) {
+    const call = async (...args: string[]) =>
+      await run(cwd, ...args, '--layout', layout, '--state-dir', `state-${layout}`)
     const { stdout } = await call('validate', 'repo', '--format', 'json')
     t.match(JSON.parse(stdout), { skills: [{ skill_name: name, path: `repo/${path}` }], totals: { skills: 1 } }, layout)
     t.match(await call('lock', 'repo', '--out', `${layout}.lock`), { code: 0, stdout: `${layout}.lock: 1 skill\n` })
@@ -86,17 +99,24 @@ t.test('K86: --layout is one search for validate, lock, verify, export, dev and 
     if (layout === 'auto') continue
     const args = ['repo', '--locked', `${layout}.lock`, '--layout', layout]
     const { url } = await startProcess(t, { cwd, args, env: { STATE_DIR: join(cwd, `serve-${layout}`) } })
-    await until(async () => JSON.stringify(await (await fetch(`${url}/skills`)).json()) === JSON.stringify({ skills: [name] }), 20_000)
-    const preview = launch(t, { cwd, args: ['dev', 'repo', '--no-open', '--port', '0', '--layout', layout, '--state-dir', `dev-${layout}`] })
+    await until(async () =>
+      JSON.stringify(await (await fetch(`${url}/skills`)).json()) === JSON.stringify({ skills: [name] }), 20_000)
+    const preview = launch(t, {
+      cwd, args: ['dev', 'repo', '--no-open', '--port', '0', '--layout', layout, '--state-dir', `dev-${layout}`]
+    })
     await preview.printed(new RegExp(`^${name}: `, 'm'))
-    t.equal(preview.stdout().split('\n').filter((line) => line.includes(': about ') || line.includes(': nothing ')).length, 1, layout)
+    t.equal(
+      preview.stdout().split('\n').filter((line) => line.includes(': about ') || line.includes(': nothing ')).length,
+      1, layout)
     process.kill(preview.pid)
     t.match(await preview.ended, { code: 0 })
   }
 })
 
 t.test('K4, K95: --allow-links locks the links that a service with it serves', async (t) => {
-  const cwd = t.testdir({ real: skills('linked'), skills: { ...skills('one'), linked: t.fixture('symlink', '../real/linked') } })
+  const cwd = t.testdir({
+    real: skills('linked'), skills: { ...skills('one'), linked: t.fixture('symlink', '../real/linked') }
+  })
   t.equal((await run(cwd, 'lock', 'skills', '--allow-links', 'real')).stdout, 'skills.lock: 2 skills\n')
   t.match(fs.readFileSync(join(cwd, 'skills.lock'), 'utf8'), /^"linked": sha256:/m)
   for (const args of [['--allow-links', 'real'], []]) {
@@ -105,7 +125,9 @@ t.test('K4, K95: --allow-links locks the links that a service with it serves', a
     t.equal(stdout, `skills.lock: ${args.length === 0 ? '1 skill' : '2 skills'}\n`, 'in a folder with a layout')
   }
   const state = ['--state-dir', 'real/state', 'git+file:///nowhere', '--allow-links', 'real']
-  t.match(await run(cwd, 'lock', ...state), { code: 1, stderr: /"[^"]*real\/state" is inside "[^"]*real", whose files are served/ }, 'a state folder among files that links lead to')
+  t.match(await run(cwd, 'lock', ...state),
+    { code: 1, stderr: /"[^"]*real\/state" is inside "[^"]*real", whose files are served/ },
+    'a state folder among files that links lead to')
 })
 
 t.test('K4: lock, sign, verify and export name what could be a skill and is left out', async (t) => {
@@ -118,33 +140,40 @@ t.test('K4: lock, sign, verify and export name what could be a skill and is left
     'trust.yaml': 'signers:\n  - { name: acme, key: acme.pem }\n'
   })
   const real = join(cwd, 'real')
-  const allowed = `skillserve: 'linked' is left out, since the link leads out of the folder: --allow-links ${join(real, 'linked')} allows it\n`
+  const allowed =
+    `skillserve: 'linked' is left out, since the link leads out of the folder: --allow-links ${join(real, 'linked')} allows it\n`
   t.match(await run(cwd, 'lock', 'skills'), { code: 0, stderr: allowed })
   t.match(await run(cwd, 'sign', 'skills', '--key', 'key'), { code: 0, stderr: allowed })
   t.match(await run(cwd, 'verify', 'skills', '--trust', 'trust.yaml'), { code: 0, stderr: allowed })
   const linked = await run(cwd, 'sign', 'skills', '--key', 'key', '--allow-links', 'real')
   t.strictSame(linked, { code: 0, stdout: 'signed  "linked"\nsigned  "one"\n', stderr: '' })
   t.match(await run(cwd, 'export', 'out', 'skills'), { code: 0, stderr: allowed })
-  t.equal((await run(cwd, 'verify', 'skills/one', '--trust', 'trust.yaml')).stderr, '', 'nothing of what lies beside a single skill')
+  t.equal((await run(cwd, 'verify', 'skills/one', '--trust', 'trust.yaml')).stderr, '',
+    'nothing of what lies beside a single skill')
   fs.rmSync(join(cwd, 'skills/one'), { recursive: true })
-  t.match(await run(cwd, 'lock', 'skills'), { code: 1, stderr: `${allowed}skillserve: 'skills' has no skills: no folder in it has a SKILL.md\n` })
+  t.match(await run(cwd, 'lock', 'skills'),
+    { code: 1, stderr: `${allowed}skillserve: 'skills' has no skills: no folder in it has a SKILL.md\n` })
 })
 
-t.test('K95: what cannot be read or written is one line of lock, sign and export, and nothing is left there', async (t) => {
+t.test('K95: what cannot be read or written is one line of lock, sign and export, and nothing ' +
+  'is left there', async (t) => {
   const cwd = t.testdir({
     skills: { one: skill('one', { 'skill.oms.sig': {} }) }, empty: {}, file: '', 'key.pem': makeKeyPair().privatePem
   })
   fs.symlinkSync('circle', join(cwd, 'circle'))
   execFileSync('mkfifo', [join(cwd, 'pipe')])
   for (const [argv, line] of [
-    [['lock', 'skills', './missing'], /'\.\/missing' does not exist: give a folder of skills, a skill, or a SKILL\.md\n?$/],
+    [['lock', 'skills', './missing'],
+      /'\.\/missing' does not exist: give a folder of skills, a skill, or a SKILL\.md\n?$/],
     [['lock', 'empty'], /'empty' has no skills: no folder in it has a SKILL\.md$/],
     [['lock', 'skills', '--out', 'missing/x.lock'], /--out: \S*missing\/x\.lock cannot be written \(ENOENT: /],
     [['lock', 'skills', '--out', 'empty'], /--out: \S*empty cannot be written \(EISDIR: .*\)$/],
     [['lock', 'skills', '--out', 'pipe'], /--out: \S*pipe cannot be written \(it is not a regular file\)$/],
     [['sign', 'skills', '--key', 'key.pem'], /\/skills\/one\/skill\.oms\.sig cannot be written \(EISDIR: /],
-    [['export', 'circle/out', 'skills'], /cannot write the export: "circle\/out" cannot be written \(ELOOP: .*\): name another/],
-    [['export', 'file/out', 'skills'], /cannot write the export: "file\/out" cannot be written \(ENOTDIR: not a directory\)/],
+    [['export', 'circle/out', 'skills'],
+      /cannot write the export: "circle\/out" cannot be written \(ELOOP: .*\): name another/],
+    [['export', 'file/out', 'skills'],
+      /cannot write the export: "file\/out" cannot be written \(ENOTDIR: not a directory\)/],
     [['export', 'file', 'skills'], /cannot write the export: "file" cannot be written \(ENOTDIR: not a directory\)/]
   ] as const) {
     const { code, stdout, stderr } = await run(cwd, ...argv)
@@ -182,13 +211,15 @@ t.test('K95: a service with a lock serves what it names, and follows the file', 
   const cwd = t.testdir({ skills: skills('one', 'two') })
   await run(cwd, 'lock')
   fs.writeFileSync(join(cwd, 'skills/two/SKILL.md'), skillText('two', 'canary'))
-  const service = await startProcess(t, { cwd, args: ['./skills', '--locked', 'skills.lock'], env: { STATE_DIR: 'state' } })
+  const service = await startProcess(t,
+    { cwd, args: ['./skills', '--locked', 'skills.lock'], env: { STATE_DIR: 'state' } })
   const list = async () => JSON.stringify((await (await fetch(`${service.url}/skills`)).json()))
   t.notMatch(await list(), 'two')
   t.match(await list(), 'one')
   t.equal((await fetch(`${service.url}/skills/two`)).status, 404)
   t.match(await (await fetch(`${service.url}/readyz`)).json(), { status: 'ready', quarantined: { count: 1 } })
-  t.match(await (await fetch(`${service.url}/catalog/one`)).json(), { trust: { pinned: true, status: null, signer: null } })
+  t.match(await (await fetch(`${service.url}/catalog/one`)).json(),
+    { trust: { pinned: true, status: null, signer: null } })
   await service.printed("skill 'two' is quarantined")
   const msg = /^skill 'two' is quarantined: the skill has the revision sha256:/
   t.match(service.log().find(({ skill }) => skill === 'two'), { msg, code: 'pin_mismatch', root: 'skills' })
@@ -198,13 +229,15 @@ t.test('K95: a service with a lock serves what it names, and follows the file', 
   await service.printed('the last good one stays in force')
   t.equal((await fetch(`${service.url}/skills/two`)).status, 200)
   const ready = async () => JSON.stringify(await (await fetch(`${service.url}/readyz`)).json())
-  t.match(await ready(), /"status":"ready","detail":"the lock cannot be used as it is, so the last good one stays in force; the log says why"/)
+  t.match(await ready(),
+    /"status":"ready","detail":"the lock cannot be used as it is, so the last good one stays in force; the log says why"/)
   await run(cwd, 'lock')
   await until(async () => !(await ready()).includes('detail'))
   await service.stop()
 })
 
-t.test('K64, K95: a lock names the skill of each folder that has it, so that a caller who sees one folder alone gets its own', async (t) => {
+t.test('K64, K95: a lock names the skill of each folder that has it, so that a caller who sees one folder alone ' +
+  'gets its own', async (t) => {
   const [all, team] = [newSecret('all', 'groups: [all]'), newSecret('team', 'groups: [team]')]
   const cwd = t.testdir({
     common: { guide: { 'SKILL.md': skillText('guide', 'common') } },
@@ -226,21 +259,32 @@ t.test('K95: verify fails for a skill that the lock names and no folder has', as
   const cwd = t.testdir({ common: skills('one', 'two'), team: skills('three') })
   t.equal((await run(cwd, 'lock', 'common', 'team')).code, 0)
   const locked = ['--locked', 'skills.lock']
-  t.strictSame(await run(cwd, 'verify', 'common', 'team', ...locked), { code: 0, stderr: '', stdout: 'ok       "one"    -\nok       "two"    -\nok       "three"  -\n' })
-  t.strictSame(await run(cwd, 'verify', 'common/one', ...locked), { code: 0, stderr: '', stdout: 'ok       "one"  -\n' }, 'a single skill stands for itself')
+  t.strictSame(await run(cwd, 'verify', 'common', 'team', ...locked),
+    { code: 0, stderr: '', stdout: 'ok       "one"    -\nok       "two"    -\nok       "three"  -\n' })
+  t.strictSame(await run(cwd, 'verify', 'common/one', ...locked),
+    { code: 0, stderr: '', stdout: 'ok       "one"  -\n' }, 'a single skill stands for itself')
   fs.rmSync(join(cwd, 'common/two'), { recursive: true })
   t.strictSame(await run(cwd, 'verify', 'common', 'team', ...locked), {
-    code: 1, stderr: '', stdout: 'ok       "one"    -\nok       "three"  -\nrefused  "two"    -  the lock names this skill, and no folder has it\n'
+    code: 1,
+    stderr: '',
+    stdout: 'ok       "one"    -\nok       "three"  -\nrefused  "two"    -  the lock names ' +
+      'this skill, and no folder has it\n'
   })
-  t.match(JSON.parse((await run(cwd, 'verify', 'common', ...locked, '--json')).stdout), { skills: [{ name: 'one', ok: true }, { name: 'three', ok: false }, { name: 'two', ok: false }] })
+  t.match(JSON.parse((await run(cwd, 'verify', 'common', ...locked, '--json')).stdout),
+    { skills: [{ name: 'one', ok: true }, { name: 'three', ok: false }, { name: 'two', ok: false }] })
 })
 
-t.test('K95: without a lock that can be used, a service with --locked does not start, and names the setting as of any file', async (t) => {
+t.test('K95: without a lock that can be used, a service with --locked does not start, and names the setting ' +
+  'as of any file', async (t) => {
   const cwd = t.testdir({ skills: skills('one'), broken: 'one: latest' })
-  t.match(await run(cwd, 'skills', '--locked'), { code: 1, stderr: /^skillserve: LOCKED or --locked: \S*skills\.lock cannot be read: ENOENT: no such file or directory\n$/ })
-  for (const [name, ...args] of [['ACCESS_FILE or --access', '--access'], ['TRUST_FILE or --trust', '--trust'], ['CONFIG_FILE or --config', '--config']]) {
-    t.match(await run(cwd, 'export', 'out', 'skills', ...args, 'none'), { code: 1, stderr: `skillserve: ${name}: ${join(cwd, 'none')} cannot be read: ENOENT: no such file or directory\n` })
-    t.match(await run(cwd, 'skills', ...args, 'none'), { code: 1, stderr: `skillserve: ${name}: ${join(cwd, 'none')} cannot be read: ENOENT: no such file or directory\n` })
+  t.match(await run(cwd, 'skills', '--locked'),
+    { code: 1, stderr: /^skillserve: LOCKED or --locked: \S*skills\.lock cannot be read: ENOENT: no such file or directory\n$/ })
+  for (const [name, ...args] of [['ACCESS_FILE or --access', '--access'], ['TRUST_FILE or --trust', '--trust'],
+    ['CONFIG_FILE or --config', '--config']]) {
+    t.match(await run(cwd, 'export', 'out', 'skills', ...args, 'none'),
+      { code: 1, stderr: `skillserve: ${name}: ${join(cwd, 'none')} cannot be read: ENOENT: no such file or directory\n` })
+    t.match(await run(cwd, 'skills', ...args, 'none'),
+      { code: 1, stderr: `skillserve: ${name}: ${join(cwd, 'none')} cannot be read: ENOENT: no such file or directory\n` })
   }
   t.match(await run(cwd, 'skills', '--locked=broken'), { code: 1, stderr: /broken:1: one must be a revision/ })
 })

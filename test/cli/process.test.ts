@@ -14,15 +14,19 @@ import { skill, skills, skillText, until } from '../helper/skills.ts'
 
 const EXAMPLES = fileURLToPath(new URL('../../skills', import.meta.url))
 const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
-const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { readonly version: string }
+const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
+  readonly version: string
+}
 
 /** Runs a command in a terminal of its own. */
 const TERMINAL = '/usr/bin/script'
 const noTerminal = !existsSync(TERMINAL) && `there is no ${TERMINAL}`
 
 t.test('K82: a command prints to stdout and ends with 0, a mistake prints to stderr and ends with 1', async (t) => {
-  t.match(await runProcess(t, { args: ['version'] }), { code: 0, stdout: new RegExp(`^${version.replaceAll('.', '\\.')}(?: \\([0-9a-f]{12}\\))?\\n$`), stderr: '' })
-  t.match(await runProcess(t, { args: ['verison'] }), { code: 1, stdout: '', stderr: /^skillserve: "verison" is not a command, [^\n]+\n$/ })
+  t.match(await runProcess(t, { args: ['version'] }),
+    { code: 0, stdout: new RegExp(`^${version.replaceAll('.', '\\.')}(?: \\([0-9a-f]{12}\\))?\\n$`), stderr: '' })
+  t.match(await runProcess(t, { args: ['verison'] }),
+    { code: 1, stdout: '', stderr: /^skillserve: "verison" is not a command, [^\n]+\n$/ })
 })
 
 t.test('K82: version and healthcheck load few modules', async (t) => {
@@ -38,7 +42,8 @@ t.test('K82: version and healthcheck load few modules', async (t) => {
 })
 
 t.test('a reader of the output that leaves ends the command without a word', async (t) => {
-  const child = spawn(process.execPath, [MAIN, 'validate', EXAMPLES, '--format', 'json'], { stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(process.execPath, [MAIN, 'validate', EXAMPLES, '--format', 'json'],
+    { stdio: ['ignore', 'pipe', 'pipe'] })
   child.stdout.destroy()
   let stderr = ''
   child.stderr.setEncoding('utf8').on('data', (text: string) => { stderr += text })
@@ -46,7 +51,8 @@ t.test('a reader of the output that leaves ends the command without a word', asy
   t.strictSame([code, stderr], [141, ''])
 })
 
-t.test('SIGTERM ends the process while it still loads its code, also as the first process of a container', async (t) => {
+t.test('SIGTERM ends the process while it still loads its code, also as the first process ' +
+  'of a container', async (t) => {
   const preload = `data:text/javascript,${encodeURIComponent(`
     process.on('newListener', (name) => { if (name === 'SIGUSR1') setImmediate(() => process.kill(process.pid, 'SIGTERM')) })
   `)}`
@@ -57,22 +63,30 @@ t.test('SIGTERM ends the process while it still loads its code, also as the firs
 
 t.test('K1: an older Node gets one sentence, in the syntax of Node 12', async (t) => {
   for (const [older, code] of [['20.18.3', 1], ['20.19.0', 0]] as const) {
-    const preload = `data:text/javascript,Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '${older}' } })`
-    const { code: actual, stderr } = await runProcess(t, { script: 'cli/skillserve.cjs', args: ['version'], nodeOptions: ['--import', preload] })
-    t.strictSame([actual, stderr], [code, code === 0 ? '' : `skillserve: Node 20.19 or later is needed, this is ${older}\n`], older)
+    const preload =
+      `data:text/javascript,Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '${older}' } })`
+    const { code: actual, stderr } = await runProcess(t,
+      { script: 'cli/skillserve.cjs', args: ['version'], nodeOptions: ['--import', preload] })
+    t.strictSame([actual, stderr],
+      [code, code === 0 ? '' : `skillserve: Node 20.19 or later is needed, this is ${older}\n`], older)
   }
   const code = readFileSync(new URL('../../dist/cli/skillserve.cjs', import.meta.url), 'utf8')
-  const forTarget = (target: string): string => transformSync(code, { target, supported: { 'dynamic-import': true } }).code
+  const forTarget = (target: string): string =>
+    transformSync(code, { target, supported: { 'dynamic-import': true } }).code
   t.equal(forTarget('node12'), forTarget('esnext'), 'nothing has to be rewritten')
 })
 
-t.test('K50: the health check passes on a ready service, whatever hosts it allows, and fails without one', async (t) => {
-  const service = await startProcess(t, { args: [EXAMPLES], env: { HOST: '0.0.0.0', ALLOWED_HOSTS: 'skills.example.org', BASE_PATH: '/team' } })
-  t.ok(service.log().some(({ level, msg }) => level === 40 && /^everybody who can reach this address/.test(String(msg))))
+t.test('K50: the health check passes on a ready service, whatever hosts it allows, and ' +
+  'fails without one', async (t) => {
+  const service = await startProcess(t,
+    { args: [EXAMPLES], env: { HOST: '0.0.0.0', ALLOWED_HOSTS: 'skills.example.org', BASE_PATH: '/team' } })
+  t.ok(
+    service.log().some(({ level, msg }) => level === 40 && /^everybody who can reach this address/.test(String(msg))))
   const env = { HOST: '0.0.0.0', PORT: String(service.port), ALLOWED_HOSTS: 'skills.example.org', BASE_PATH: '/team' }
   t.match(await runProcess(t, { args: ['healthcheck'], env }), { code: 0, stdout: '', stderr: '' })
   t.match(await runHere(['healthcheck', '--host', '127.0.0.1'], { env }), { code: 0, stdout: '', stderr: '' })
-  t.match(await runHere(['healthcheck'], { env: { ...env, ALLOWED_HOSTS: 'other.example.org' } }), { code: 1, stderr: /^skillserve: GET \/readyz answered 403: \S[^\n]+\n$/ }, 'with the detail of the problem')
+  t.match(await runHere(['healthcheck'], { env: { ...env, ALLOWED_HOSTS: 'other.example.org' } }),
+    { code: 1, stderr: /^skillserve: GET \/readyz answered 403: \S[^\n]+\n$/ }, 'with the detail of the problem')
   await service.stop()
   t.match(await runProcess(t, { args: ['healthcheck'], env }), { code: 1, stderr: /^skillserve: .*ECONNREFUSED/ })
 })
@@ -91,7 +105,8 @@ t.test('SIGUSR1 opens no inspector', async (t) => {
   t.match(await service.stop(), { code: 0, stderr: '' })
 })
 
-t.test('K88: mcp serves a client over standard input and output, with its log on standard error, until the client leaves', async (t) => {
+t.test('K88: mcp serves a client over standard input and output, with its log on standard error, until the ' +
+  'client leaves', async (t) => {
   const folder = t.testdir({ skills: skills('alpha', 'beta') })
   const args = [MAIN, 'mcp', join(folder, 'skills')]
   const transport = new StdioClientTransport({ command: process.execPath, args, stderr: 'pipe' })
@@ -109,16 +124,24 @@ t.test('K88: mcp serves a client over standard input and output, with its log on
   await client.close()
 })
 
-t.test('K4, K77: dev prints each skill once at the start, linked ones too, and its findings after each save', async (t) => {
-  const folder = t.testdir({ real: { linked: skill('linked') }, skills: { ...skills('a', 'b', 'c'), linked: t.fixture('symlink', '../real/linked') } })
-  const preview = launch(t, { args: ['dev', join(folder, 'skills'), '--port', '0', '--allow-links', join(folder, 'real')], env: {} })
+t.test('K4, K77: dev prints each skill once at the start, linked ones too, and its findings ' +
+  'after each save', async (t) => {
+  const folder = t.testdir({
+    real: { linked: skill('linked') },
+    skills: { ...skills('a', 'b', 'c'), linked: t.fixture('symlink', '../real/linked') }
+  })
+  const preview = launch(t, {
+    args: ['dev', join(folder, 'skills'), '--port', '0', '--allow-links', join(folder, 'real')], env: {}
+  })
   await preview.printed(/Preview at http:\/\/127\.0\.0\.1:\d+/)
   await preview.printed(/linked: nothing to fix; about \d+ tokens in each turn, \d+ in use\n/)
   const [url = ''] = /http:\/\/127\.0\.0\.1:\d+/.exec(preview.stdout()) ?? []
   writeFileSync(join(folder, 'skills/a/SKILL.md'), '---\nname: other\ndescription: d\n---\nx\n')
   await preview.printed(/a: about/)
   await preview.printed(/error SKILL\.md:2: .*\. \w.*\.\n/)
-  for (const name of ['a', 'b', 'c', 'linked']) t.equal(preview.stdout().split(`${name}: nothing to fix`).length - 1, 1, name)
+  for (const name of ['a', 'b', 'c', 'linked']) {
+    t.equal(preview.stdout().split(`${name}: nothing to fix`).length - 1, 1, name)
+  }
   writeFileSync(join(folder, 'skills/a/SKILL.md'), skillText('other', 'More.\n'))
   await preview.printed(/a: about[^]*a: about/)
   const { port } = new URL(url)
@@ -130,12 +153,19 @@ t.test('K4, K77: dev prints each skill once at the start, linked ones too, and i
 })
 
 t.test('K77: dev opens the address in the browser of the person at the terminal', { skip: noTerminal }, async (t) => {
-  const folder = t.testdir({ skills: { demo: skill('demo') }, bin: { 'xdg-open': '#!/bin/sh\necho "$1" > "$OPENED.new" && mv "$OPENED.new" "$OPENED"\n' } })
+  const folder = t.testdir({
+    skills: { demo: skill('demo') },
+    bin: { 'xdg-open': '#!/bin/sh\necho "$1" > "$OPENED.new" && mv "$OPENED.new" "$OPENED"\n' }
+  })
   chmodSync(join(folder, 'bin/xdg-open'), 0o755)
   const opened = join(folder, 'opened')
-  const terminal = spawn(TERMINAL, ['-qec', `exec '${process.execPath}' '${MAIN}' dev '${join(folder, 'skills')}' --port 0`, '/dev/null'], {
-    env: { PATH: [join(folder, 'bin'), process.env['PATH']].join(delimiter), DISPLAY: ':0', OPENED: opened }, stdio: ['pipe', 'ignore', 'ignore']
-  })
+  const terminal = spawn(TERMINAL,
+    ['-qec', `exec '${process.execPath}' '${MAIN}' dev '${join(folder, 'skills')}' --port 0`, '/dev/null'], {
+      env: {
+        PATH: [join(folder, 'bin'), process.env['PATH']].join(delimiter), DISPLAY: ':0', OPENED: opened
+      },
+      stdio: ['pipe', 'ignore', 'ignore']
+    })
   t.teardown(() => { terminal.kill('SIGKILL') })
   await until(() => existsSync(opened))
   t.match(readFileSync(opened, 'utf8'), /^http:\/\/127\.0\.0\.1:\d+\n$/)
@@ -148,11 +178,21 @@ t.test('K77: dev opens the address in the browser of the person at the terminal'
 const cli = fileURLToPath(new URL('../../node_modules/skills/bin/cli.mjs', import.meta.url))
 
 t.test('K4: a folder that `npx skills add` has filled is served', async (t) => {
-  const base = fs.realpathSync(t.testdir({ source: { alpha: skill('alpha', { 'notes.md': 'n' }), beta: skill('beta') }, home: {}, project: { '.claude': {}, '.opencode': {} } }))
+  const base = fs.realpathSync(
+    t.testdir({
+      source: { alpha: skill('alpha', { 'notes.md': 'n' }), beta: skill('beta') },
+      home: {},
+      project: { '.claude': {}, '.opencode': {} }
+    }))
   const project = join(base, 'project')
-  await promisify(execFile)(process.execPath, [cli, 'add', join(base, 'source'), '-y', '--skill', '*', '--agent', 'claude-code', 'codex', 'opencode'], {
-    cwd: project, timeout: 60_000, env: { PATH: process.env['PATH'], HOME: join(base, 'home'), DISABLE_TELEMETRY: '1', DO_NOT_TRACK: '1', CI: '1' }
-  })
+  await promisify(execFile)(process.execPath,
+    [cli, 'add', join(base, 'source'), '-y', '--skill', '*', '--agent', 'claude-code', 'codex', 'opencode'], {
+      cwd: project,
+      timeout: 60_000,
+      env: {
+        PATH: process.env['PATH'], HOME: join(base, 'home'), DISABLE_TELEMETRY: '1', DO_NOT_TRACK: '1', CI: '1'
+      }
+    })
   const folder = join(project, '.claude/skills')
   t.ok(fs.lstatSync(join(folder, 'alpha')).isSymbolicLink(), 'the installer makes each skill a link')
 
@@ -162,7 +202,8 @@ t.test('K4: a folder that `npx skills add` has filled is served', async (t) => {
   t.match(roots, [{ skills: 0, skipped: 2 }])
   const skips = closed.log().filter(({ setting }) => setting !== undefined)
   t.match(skips.map(({ name }) => name), ['alpha', 'beta'])
-  t.match(skips.map(({ setting }) => setting), ['alpha', 'beta'].map((name) => `--allow-links ${join(project, '.agents/skills', name)}`))
+  t.match(skips.map(({ setting }) => setting),
+    ['alpha', 'beta'].map((name) => `--allow-links ${join(project, '.agents/skills', name)}`))
   await closed.stop()
 
   const served = await startProcess(t, { args: [folder, '--allow-links', join(project, '.agents/skills')] })

@@ -36,7 +36,9 @@ const LINES: readonly Line[] = [
 
 /** Two logs, the older one rotated and compressed. */
 function writeLogs (t: Test): string {
-  const folder = t.testdir({ skills: { calculator: skill('calculator'), weather: skill('weather'), old: skill('old') } })
+  const folder = t.testdir({
+    skills: { calculator: skill('calculator'), weather: skill('weather'), old: skill('old') }
+  })
   writeFileSync(join(folder, 'audit.jsonl'), `${linesOf(LINES.slice(4))}half a li`)
   writeFileSync(join(folder, 'audit.jsonl.1.gz'), gzipSync(linesOf(LINES.slice(0, 4))))
   return folder
@@ -85,7 +87,8 @@ t.test('K96: the audit log of a service is counted as it was read', async (t) =>
     await (await fetch(service.url + path)).arrayBuffer()
   }
   await service.stop()
-  const { stdout } = await runProcess(t, { args: ['usage', log, '--format', 'json', '--roots', join(folder, 'skills')] })
+  const { stdout } = await runProcess(t,
+    { args: ['usage', log, '--format', 'json', '--roots', join(folder, 'skills')] })
   t.match(JSON.parse(stdout), {
     skills: [{ name: 'calculator', count: 2, callers: 1 }],
     never_read: ['weather'],

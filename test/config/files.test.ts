@@ -1,6 +1,19 @@
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync
+} from 'node:fs'
 import { join } from 'node:path'
 import { Type } from '@sinclair/typebox'
 import fc from 'fast-check'
@@ -16,7 +29,8 @@ import { SILENT } from '../../src/core/shared/log.ts'
 
 const Name = Type.String({ pattern: '^[a-z]+$', title: 'a name in small letters' })
 const Schema = Type.Object({
-  people: Type.Array(Type.Object({ name: Name, groups: Type.Optional(Type.Array(Name)) }, { additionalProperties: false })),
+  people: Type.Array(Type.Object({ name: Name, groups: Type.Optional(Type.Array(Name)) },
+    { additionalProperties: false })),
   level: Type.Optional(Type.Integer({ minimum: 1 }))
 }, { additionalProperties: false, title: 'a mapping' })
 
@@ -44,7 +58,9 @@ t.test('a file gives its value, and the lines of all that is in it', async (t) =
   const path = join(folder, 'people.yaml')
   const file = await readYamlFile(path, Schema)
   t.strictSame(file.value, { people: [{ name: 'ann', groups: ['docs', 'ops'] }, { name: 'bob' }], level: 3 })
-  t.strictSame([[], ['people'], ['people', 0], ['people', 0, 'groups'], ['people', 0, 'groups', 1], ['people', 1, 'name'], ['level']].map(file.lineOf), [1, 2, 3, 4, 4, 6, 7])
+  t.strictSame(
+    [[], ['people'], ['people', 0], ['people', 0, 'groups'], ['people', 0, 'groups', 1], ['people', 1, 'name'],
+      ['level']].map(file.lineOf), [1, 2, 3, 4, 4, 6, 7])
   t.equal(file.lineOf(['people', 1, 'groups', 4]), 6, 'of what is not there, the line of what should hold it')
   t.equal(file.error(['people', 1, 'name'], 'is taken').message, `${path}:6: people[1].name is taken`)
 })
@@ -55,10 +71,12 @@ t.test('what does not fit the schema is one line with file, line and key', async
     ['- a', 'people.yaml:1: must be a mapping'],
     ['level: 3', 'people.yaml:1: people is missing'],
     [GOOD.replace('bob', 'Bob'), 'people.yaml:6: people[1].name must be a name in small letters'],
-    [GOOD.replace('groups', 'group'), 'people.yaml:4: people[0].group is an unknown key; allowed: name, groups, did you mean "groups"?'],
+    [GOOD.replace('groups', 'group'),
+      'people.yaml:4: people[0].group is an unknown key; allowed: name, groups, did you mean "groups"?'],
     [GOOD.replace('ops', '7'), 'people.yaml:4: people[0].groups[1] must be a name in small letters'],
     [GOOD.replace('level: 3', 'level: 0'), 'people.yaml:7: level must be >= 1'],
-    [GOOD.replace('level: 3', '"two words": 0'), 'people.yaml:7: "two words" is an unknown key; allowed: people, level'],
+    [GOOD.replace('level: 3', '"two words": 0'),
+      'people.yaml:7: "two words" is an unknown key; allowed: people, level'],
     [`${GOOD}level: 4`, 'people.yaml:8: not valid YAML: Map keys must be unique'],
     [GOOD.replace('[docs, ops]', '[docs'), 'people.yaml:6: not valid YAML:'],
     [GOOD.replace('[docs, ops]', '&g [docs]').replace('bob', '*g'), 'people.yaml:6: aliases are not taken'],
@@ -83,11 +101,15 @@ t.test('a file that cannot be used is named, and one that is too large is not re
     ['circle', 'cannot be read: ELOOP: too many symbolic links encountered'],
     ['latin', 'is not UTF-8 text'],
     ['large', 'cannot be read: it is larger than 16777216 bytes']
-  ] as const) await t.rejects(readYamlFile(join(folder, name), Schema), { name: 'ConfigError', message: `${join(folder, name)} ${problem}` })
+  ] as const) {
+    await t.rejects(readYamlFile(join(folder, name), Schema),
+      { name: 'ConfigError', message: `${join(folder, name)} ${problem}` })
+  }
 })
 
 t.test('any text is a value or one line of refusal', async () => {
-  const pieces = fc.constantFrom('people', ':', ' ', '\n', '- ', 'name', '[', ']', '{', '}', ',', 'x', '"', '&a', '*a', '!!set', '? ', '#', '---\n', '|\n', '\t', '\u0000')
+  const pieces = fc.constantFrom('people', ':', ' ', '\n', '- ', 'name', '[', ']', '{', '}', ',', 'x', '"', '&a',
+    '*a', '!!set', '? ', '#', '---\n', '|\n', '\t', '\u0000')
   fc.assert(fc.property(fc.array(pieces, { maxLength: 30 }), (parts) => {
     const message = refusal(parts.join(''))
     return message === 'accepted' || /^people\.yaml:[1-9]\d*: [^\n]+$/.test(message)
@@ -96,7 +118,8 @@ t.test('any text is a value or one line of refusal', async () => {
 
 t.test('K61: no refusal repeats a token, wherever in the file it stands', (t) => {
   const token = `sks_${'a1B2'.repeat(9)}`
-  for (const text of [`${token}: 1\n`, `people:\n  - { name: ann, ${token} }\n`, `people: [{ name: ${token} }]\n`, `people: !${token} x\n`, `people: *${token}\n`, `people: "${token}\n`, `level: ${token}\n`]) {
+  for (const text of [`${token}: 1\n`, `people:\n  - { name: ann, ${token} }\n`, `people: [{ name: ${token} }]\n`,
+    `people: !${token} x\n`, `people: *${token}\n`, `people: "${token}\n`, `level: ${token}\n`]) {
     const message = refusal(text)
     t.match(message, /^people\.yaml:\d+: /, text)
     t.notMatch(message, 'a1B2', text)
@@ -118,15 +141,25 @@ function parseText (_path: string, text: string): string {
   return text
 }
 
-t.test('K60: a file is read again when it changes: in place, by rename, by links as Kubernetes replaces them, and after it was away', async (t) => {
-  const folder = t.testdir({ v1: { file: 'first' }, v2: { file: 'second' }, link: t.fixture('symlink', 'data/file'), data: t.fixture('symlink', 'v1') })
+t.test('K60: a file is read again when it changes: in place, by rename, by links as Kubernetes replaces them, and ' +
+  'after it was away', async (t) => {
+  const folder = t.testdir({
+    v1: { file: 'first' },
+    v2: { file: 'second' },
+    link: t.fixture('symlink', 'data/file'),
+    data: t.fixture('symlink', 'v1')
+  })
   const { file, next, stop } = await follow(join(folder, 'link'))
   t.teardown(stop)
   t.equal(file.value, 'first')
   const steps: ReadonlyArray<readonly [string, () => void]> = [
     ['second', () => { symlinkSync('v2', join(folder, 'new')); renameSync(join(folder, 'new'), join(folder, 'data')) }],
     ['third', () => { writeFileSync(join(folder, 'v2', 'file'), 'third') }],
-    ['fourth', () => { writeFileSync(join(folder, 'file'), 'fourth'); renameSync(join(folder, 'file'), join(folder, 'v2', 'file')) }]
+    ['fourth',
+      () => {
+        writeFileSync(join(folder, 'file'), 'fourth'); renameSync(join(folder, 'file'),
+          join(folder, 'v2', 'file'))
+      }]
   ]
   for (const [text, change] of steps) {
     const changed = next('changed')
@@ -171,7 +204,8 @@ t.test('K60: while a file cannot be used the last good value stays, and each rea
 t.test('K60: files that the text names are followed with it', async (t) => {
   const folder = t.testdir({ one: 'text', key: 'first' })
   const key = join(folder, 'key')
-  const { file, next, stop } = await follow(join(folder, 'one'), async (path, _text, readNamed) => parseText(path, await readNamed(key)))
+  const { file, next, stop } = await follow(join(folder, 'one'),
+    async (path, _text, readNamed) => parseText(path, await readNamed(key)))
   t.teardown(stop)
   for (const [text, event] of [['second', 'changed'], ['broken', 'failed'], ['third', 'changed']] as const) {
     const reported = next(event)
@@ -212,45 +246,77 @@ async function read (t: Test, text: string): Promise<unknown> {
 
 t.test('K83: a configuration file in YAML or JSON, with paths from its own folder', async (t) => {
   const expected = [
-    { kind: 'git', name: 'team', url: 'https://git.example/team/skills.git', ref: 'main', path: 'skills', layout: 'auto', intervalMs: 60_000, auth: { secretFile: '/run/secrets/git' }, webhookSecretFile: join(t.testdir(), 'hook') },
+    {
+      kind: 'git',
+      name: 'team',
+      url: 'https://git.example/team/skills.git',
+      ref: 'main',
+      path: 'skills',
+      layout: 'auto',
+      intervalMs: 60_000,
+      auth: { secretFile: '/run/secrets/git' },
+      webhookSecretFile: join(t.testdir(), 'hook')
+    },
     { kind: 'folder', path: join(t.testdir(), 'skills') }
   ]
   const sources = [
-    { name: 'team', git: 'https://git.example/team/skills.git', ref: 'main', path: 'skills', layout: 'auto', interval: '60s', auth: { token_file: '/run/secrets/git' }, webhook: { secret_file: 'hook' } },
+    {
+      name: 'team',
+      git: 'https://git.example/team/skills.git',
+      ref: 'main',
+      path: 'skills',
+      layout: 'auto',
+      interval: '60s',
+      auth: { token_file: '/run/secrets/git' },
+      webhook: { secret_file: 'hook' }
+    },
     { folder: './skills' }
   ]
   t.match(await read(t, JSON.stringify({ sources }, undefined, 2)), expected)
-  const yaml = 'sources:\n  - archive: https://host.example/a.zip\n    optional: true\n    timeout: 5m\n  - oci: oci://host.example/team/skills:1\n    include: [a/**]\n  - s3: s3://bucket/x\n    endpoint: https://s3.example\n    marker: .revision\n'
-  t.match(await read(t, yaml), [{ kind: 'archive', optional: true, timeoutMs: 300_000 }, { kind: 'oci', include: ['a/**'] }, { kind: 's3', endpoint: 'https://s3.example', marker: '.revision' }])
+  const yaml = 'sources:\n  - archive: https://host.example/a.zip\n    optional: true\n    timeout: 5m\n  - oci: ' +
+    'oci://host.example/team/skills:1\n    include: [a/**]\n  - s3: s3://bucket/x\n    endpoint: ' +
+      'https://s3.example\n    marker: .revision\n'
+  t.match(await read(t, yaml),
+    [{ kind: 'archive', optional: true, timeoutMs: 300_000 }, { kind: 'oci', include: ['a/**'] },
+      { kind: 's3', endpoint: 'https://s3.example', marker: '.revision' }])
 })
 
 t.test('K83: what is wrong stops the start with the line and the key', async (t) => {
   const table: ReadonlyArray<readonly [string, RegExp]> = [
     ['sources:\n  - folder: a\n    colour: red\n', /^FILE:3: sources\[0\]\.colour is an unknown key/],
-    ['sources:\n  - git: https://h.example/r.git\n    interval: 5s\n', /^FILE:3: sources\[0\]\.interval must be at least 10s/],
-    ['sources:\n  - git: https://h.example/r.git\n    interval: 720h\n', /^FILE:3: sources\[0\]\.interval must be a duration up to 499h/],
-    ['sources:\n  - git: https://h.example/r.git\n    timeout: 1800001s\n', /^FILE:3: sources\[0\]\.timeout must be a duration up to 499h/],
+    ['sources:\n  - git: https://h.example/r.git\n    interval: 5s\n',
+      /^FILE:3: sources\[0\]\.interval must be at least 10s/],
+    ['sources:\n  - git: https://h.example/r.git\n    interval: 720h\n',
+      /^FILE:3: sources\[0\]\.interval must be a duration up to 499h/],
+    ['sources:\n  - git: https://h.example/r.git\n    timeout: 1800001s\n',
+      /^FILE:3: sources\[0\]\.timeout must be a duration up to 499h/],
     ['sources:\n  - git: https://h.example/r.git\n    interval: soon\n', /^FILE:3: .*duration/],
     ['sources:\n  - name: x\n', /^FILE:2: sources\[0\] needs one of folder, archive, /],
-    ['sources:\n  - git: https://h.example/r.git\n    s3: s3://bbb\n', /^FILE:3: sources\[0\]\.s3 is a second source next to git: keep one/],
-    ['sources:\n  - folder: a\n    ref: main\n', /^FILE:3: sources\[0\]\.ref is not a setting of a source of kind folder with the layout flat/],
+    ['sources:\n  - git: https://h.example/r.git\n    s3: s3://bbb\n',
+      /^FILE:3: sources\[0\]\.s3 is a second source next to git: keep one/],
+    ['sources:\n  - folder: a\n    ref: main\n',
+      /^FILE:3: sources\[0\]\.ref is not a setting of a source of kind folder with the layout flat/],
     ['sources:\n  - git: https://u:hunter2@h.example/r.git\n', /^FILE:2: .*password/],
     ['sources:\n  - git: https://h.example/r.git\n    ref: --x\n', /^FILE:3: sources\[0\]\.ref .*is not a ref of git/],
     ['sources:\n  - git: https://h.example/r.git#v1\n', /^FILE:2: sources\[0\]\.git cannot be used: .*# has keys/],
     [`sources:\n  - archive: https://h.example/a.zip#sha256:${'a'.repeat(64)}\n`, /^FILE:2: .*# has keys/],
-    ['sources:\n  - s3: s3://bucket/x\n    endpoint: minio:9000\n', /^FILE:2: sources\[0\]\.s3 cannot be used: the endpoint of a bucket/],
-    ['sources:\n  - s3: s3://bucket/x\n    endpoint: https://me:hunter2@s3.example\n', /^FILE:2: .*without credentials/],
+    ['sources:\n  - s3: s3://bucket/x\n    endpoint: minio:9000\n',
+      /^FILE:2: sources\[0\]\.s3 cannot be used: the endpoint of a bucket/],
+    ['sources:\n  - s3: s3://bucket/x\n    endpoint: https://me:hunter2@s3.example\n',
+      /^FILE:2: .*without credentials/],
     ['sources:\n  - s3: s3://bucket/x\n    endpoint: http://s3.example\n', /^FILE:2: .*https/],
     ['sources:\n  - s3: s3://bucket/team#public\n', /^FILE:2: .*keys of its own/],
     ['sources:\n  - oci: oci://host.example/team/skills:1#sub\n', /^FILE:2: .*# has keys/],
-    ['sources:\n  - git: github.com/owner/repo\n', /^FILE:2: sources\[0\]\.git cannot be used: it is not an address such as https:\/\/host/],
+    ['sources:\n  - git: github.com/owner/repo\n',
+      /^FILE:2: sources\[0\]\.git cannot be used: it is not an address such as https:\/\/host/],
     ['sources:\n  - git: ext://h.example/x\n', /^FILE:2: .*it begins with https/],
     ['sources:\n  - git: git@h.example:team/skills.git\n', /^FILE:2: .*ssh:\/\/user@host\/path/],
     ['sources:\n  - git: s3://bucket/x\n', /^FILE:2: .*it begins with https/],
     ['- folder: ./a\n', /^FILE:1: must be a mapping with the list sources$/],
     ['sources:\n  - ./a\n', /^FILE:2: sources\[0\] must be a mapping such as folder: \.\/skills$/],
     ['source: []\n', /^FILE:1: source is an unknown key; allowed: \$schema, sources, did you mean "sources"\?$/],
-    ['sources:\n  - folder: ./a\n    layout: tre\n', /^FILE:3: sources\[0\]\.layout must be one of auto, .*, did you mean "tree"\?$/],
+    ['sources:\n  - folder: ./a\n    layout: tre\n',
+      /^FILE:3: sources\[0\]\.layout must be one of auto, .*, did you mean "tree"\?$/],
     ['sources: 3\n', /^FILE:1: sources must be a list/]
   ]
   for (const [text, expected] of table) {
@@ -262,15 +328,23 @@ t.test('K83: what is wrong stops the start with the line and the key', async (t)
 
 t.test('K83: folders and sources keep their order, and folders alone need no state folder', async (t) => {
   const stateDir = join(t.testdir({ 'c.yaml': 'sources:\n  - folder: x\n    name: mine\n' }), 'state')
-  const config = { skillsDirs: ['/a', '/b'], personalDir: '/p', configFile: join(t.testdirName, 'c.yaml'), stateDir, layout: undefined }
+  const config = {
+    skillsDirs: ['/a', '/b'], personalDir: '/p', configFile: join(t.testdirName, 'c.yaml'), stateDir, layout: undefined
+  }
   const { sources } = await openRoots(config, { log: SILENT, env: {} })
   const paths = ['/a', '/b', join(t.testdirName, 'x'), '/p']
   t.strictSame(sources.roots.map(({ path }) => path), paths)
   t.match(sources.roots, [{ name: 'a', type: 'project' }, {}, { name: 'mine' }, { type: 'personal' }])
   t.notOk(existsSync(stateDir))
-  const mixed = await openRoots({ ...config, skillsDirs: ['/a', 'git+file:///srv/none', '/b'], personalDir: 'git+file:///srv/own' }, { log: SILENT, env: {} })
+  const mixed = await openRoots({
+    ...config, skillsDirs: ['/a', 'git+file:///srv/none', '/b'], personalDir: 'git+file:///srv/own'
+  }, {
+    log: SILENT, env: {}
+  })
   t.teardown(() => mixed.sources.close())
-  t.match(mixed.sources.roots, [{ path: '/a' }, { name: 'none', listed: Object }, { path: '/b' }, { name: 'mine' }, { name: 'own', listed: Object, type: 'personal' }])
+  t.match(mixed.sources.roots,
+    [{ path: '/a' }, { name: 'none', listed: Object }, { path: '/b' }, { name: 'mine' },
+      { name: 'own', listed: Object, type: 'personal' }])
 })
 
 t.test('K83, K73: a state folder or an audit log among the skills is refused with both settings', async (t) => {
@@ -279,7 +353,13 @@ t.test('K83, K73: a state folder or an audit log among the skills is refused wit
   symlinkSync(at('skills'), at('also'))
   symlinkSync(at('skills', 'audit.jsonl'), at('later.jsonl'))
   writeFileSync(at('file.yaml'), 'sources:\n  - folder: ./skills\n')
-  const base = { skillsDirs: ['https://127.0.0.1:1/a.zip'], personalDir: undefined, linkTargets: undefined, configFile: undefined, layout: undefined }
+  const base = {
+    skillsDirs: ['https://127.0.0.1:1/a.zip'],
+    personalDir: undefined,
+    linkTargets: undefined,
+    configFile: undefined,
+    layout: undefined
+  }
   const table: ReadonlyArray<readonly [folder: string, path: string, config: Partial<Config>]> = [
     ['skills', at('skills', '.state'), { skillsDirs: [...base.skillsDirs, at('skills')] }],
     ['skills', at('skills'), { skillsDirs: [...base.skillsDirs, at('skills')], layout: 'tree' }],
@@ -292,16 +372,24 @@ t.test('K83, K73: a state folder or an audit log among the skills is refused wit
   ]
   for (const [inside, path, more] of table) {
     const config = { ...base, ...more }
-    const message = (setting: string) => `${setting}: ${JSON.stringify(path)} is inside ${JSON.stringify(at(inside))}, ` +
+    const message = (setting: string) =>
+      `${setting}: ${JSON.stringify(path)} is inside ${JSON.stringify(at(inside))}, ` +
       'whose files are served: choose a place outside all folders of skills'
-    await t.rejects(openRoots({ ...config, stateDir: path }, { log: SILENT, env: {} }), { name: 'ConfigError', message: message('STATE_DIR or --state-dir') })
+    await t.rejects(openRoots({ ...config, stateDir: path }, { log: SILENT, env: {} }),
+      { name: 'ConfigError', message: message('STATE_DIR or --state-dir') })
     t.notOk(existsSync(join(path, 'lock')))
     const apart = { ...config, stateDir: at('apart') }
-    await t.rejects(openRoots({ ...apart, auditLog: path }, { log: SILENT, env: {} }), { name: 'ConfigError', message: message('AUDIT_LOG') })
+    await t.rejects(openRoots({ ...apart, auditLog: path }, { log: SILENT, env: {} }),
+      { name: 'ConfigError', message: message('AUDIT_LOG') })
     const { sources } = await openRoots({ ...apart, auditLog: at('skillset') }, { log: SILENT, env: {} })
     await sources.close()
   }
-  const plain = await openRoots({ ...base, skillsDirs: [at('skills')], stateDir: at('skills') }, { log: SILENT, env: {} })
+  const plain = await openRoots({ ...base, skillsDirs: [at('skills')], stateDir: at('skills') },
+    { log: SILENT, env: {} })
   t.strictSame(plain.sources.status, [], 'folders need no state')
-  await t.rejects(openRoots({ ...base, skillsDirs: [...base.skillsDirs, at('skills')], stateDir: undefined }, { log: SILENT, env: { XDG_CACHE_HOME: at('skills') } }), { name: 'ConfigError' }, 'the default counts too')
+  await t.rejects(openRoots({ ...base, skillsDirs: [...base.skillsDirs, at('skills')], stateDir: undefined }, {
+    log: SILENT, env: { XDG_CACHE_HOME: at('skills') }
+  }), {
+    name: 'ConfigError'
+  }, 'the default counts too')
 })

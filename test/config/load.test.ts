@@ -16,7 +16,10 @@ function load (argv: readonly string[] = [], env: Readonly<Record<string, string
     const text = argv[index] ?? ''
     const [, name = '', inline] = /^--([^=]+)(?:=(.*))?$/s.exec(text) ?? []
     if (name === '') positionals.push(text)
-    else (options[name.replaceAll(/-\w/g, (part) => part.slice(1).toUpperCase())] ??= []).push(inline ?? argv[++index] ?? '')
+    else {
+      (options[name.replaceAll(/-\w/g, (part) => part.slice(1).toUpperCase())] ??= []).push(
+        inline ?? argv[++index] ?? '')
+    }
   }
   return loadConfig({ positionals, options, env, cwd })
 }
@@ -32,7 +35,9 @@ function refusal (argv: readonly string[], env: Readonly<Record<string, string>>
 }
 
 t.test('K2: the defaults', async (t) => {
-  t.match(load(), { skillsDirs: [resolve(cwd, 'skills')], personalDir: undefined, host: '127.0.0.1', port: 8080, logLevel: 'info' })
+  t.match(load(), {
+    skillsDirs: [resolve(cwd, 'skills')], personalDir: undefined, host: '127.0.0.1', port: 8080, logLevel: 'info'
+  })
 })
 
 t.test('K2: every setting can come from the environment', async (t) => {
@@ -75,8 +80,20 @@ t.test('K2: every setting can come from the environment', async (t) => {
 })
 
 t.test('K2: flags beat the environment', async (t) => {
-  const env = { SKILLS_DIR: 'env', SKILLS_PERSONAL_DIR: 'env', LINK_TARGETS: 'env', CONFIG_FILE: 'env', STATE_DIR: 'env', LAYOUT: 'auto', HOST: '0.0.0.0', PORT: '1', BASE_PATH: '/env', LOG_LEVEL: 'fatal' }
-  const argv = ['a', '--personal', 'p', '--allow-links', 'x', '--allow-links', 'y', '--config', 'c', '--state-dir', 's', '--layout', 'flat', '--host=localhost', 'b', '--port', '65535', '--base-path', '/x', '--log-level', 'trace']
+  const env = {
+    SKILLS_DIR: 'env',
+    SKILLS_PERSONAL_DIR: 'env',
+    LINK_TARGETS: 'env',
+    CONFIG_FILE: 'env',
+    STATE_DIR: 'env',
+    LAYOUT: 'auto',
+    HOST: '0.0.0.0',
+    PORT: '1',
+    BASE_PATH: '/env',
+    LOG_LEVEL: 'fatal'
+  }
+  const argv = ['a', '--personal', 'p', '--allow-links', 'x', '--allow-links', 'y', '--config', 'c', '--state-dir',
+    's', '--layout', 'flat', '--host=localhost', 'b', '--port', '65535', '--base-path', '/x', '--log-level', 'trace']
   t.strictSame(load(argv, env), {
     ...load(),
     skillsDirs: [resolve(cwd, 'a'), resolve(cwd, 'b')],
@@ -92,7 +109,8 @@ t.test('K2: flags beat the environment', async (t) => {
   })
 })
 
-t.test('K2: a flag hides a wrong variable, an empty variable is unset, a folder counts once and as it is written', async (t) => {
+t.test('K2: a flag hides a wrong variable, an empty variable is unset, a folder counts once and as ' +
+  'it is written', async (t) => {
   const odd = `a${delimiter}b`
   t.equal(load(['--port', '1', '--port', '2'], { PORT: 'http' }).port, 2, 'the last flag')
   t.strictSame(load([], { SKILLS_DIR: '', HOST: '', PORT: '', ALLOWED_HOSTS: '', WATCH_POLLING: '' }), load())
@@ -104,13 +122,18 @@ t.test('K2: a flag hides a wrong variable, an empty variable is unset, a folder 
 
 t.test('K55: an address to listen on has one spelling, by which loopback is known', async (t) => {
   for (const [given, host] of [
-    ['Localhost', 'localhost'], ['LOCALHOST', 'localhost'], ['0:0:0:0:0:0:0:1', '::1'], ['::FFFF:127.0.0.1', '127.0.0.1'], ['::ffff:7f00:1', '127.0.0.1'], ['FE80::1', 'fe80::1'],
+    ['Localhost', 'localhost'], ['LOCALHOST', 'localhost'], ['0:0:0:0:0:0:0:1', '::1'], ['::FFFF:127.0.0.1',
+      '127.0.0.1'], ['::ffff:7f00:1', '127.0.0.1'], ['FE80::1', 'fe80::1'],
     ['fe80::1%eth0', 'fe80::1%eth0'], ['0:0:0:0:0:0:0:0', '::'], ['Skills.Example', 'skills.example']
-  ] as const) t.match([load([], { HOST: given }).host, load([], { METRICS_HOST: given }).metricsHost], [host, host], given)
+  ] as const) {
+    t.match([load([], { HOST: given }).host, load([], { METRICS_HOST: given }).metricsHost], [host, host],
+      given)
+  }
 })
 
 t.test('K2: a bad value is refused in one line that names where it came from and what is allowed', async (t) => {
-  const cases: readonly (readonly [argv: readonly string[], env: Readonly<Record<string, string>>, message: RegExp])[] = [
+  type Case = readonly [argv: readonly string[], env: Readonly<Record<string, string>>, message: RegExp]
+  const cases: readonly Case[] = [
     ...['65536', '-1', '1e3', '0x50', '80.0', ' 80', '８０', '080', 'http', '99999999999999999999'].map(
       (port) => [[], { PORT: port }, /^PORT must be a whole number from 0 to 65535/] as const),
     [['--port', '65536'], {}, /^--port must be a whole number from 0 to 65535 .*, not "65536"$/],
@@ -120,28 +143,38 @@ t.test('K2: a bad value is refused in one line that names where it came from and
     ...['1.2.3', '256.1.1.1', 'a b', 'a:80', '[::1]', 'http://a', 'é.example'].map(
       (host) => [[], { HOST: host }, /^HOST must be a host name or an IP address, not /] as const),
     ...['INFO', 'verbose', '30'].map(
-      (level) => [[], { LOG_LEVEL: level }, /^LOG_LEVEL must be one of trace, debug, info, warn, error, fatal, silent, not /] as const),
+      (level) => [[], { LOG_LEVEL: level },
+        /^LOG_LEVEL must be one of trace, debug, info, warn, error, fatal, silent, not /] as const),
     [['--log-level', 'x'], {}, /^--log-level must be one of trace.*, not "x"$/],
     [['--log-level', 'wran'], {}, /^--log-level must be one of trace.*, not "wran", did you mean "warn"\?$/],
     [['--layout', 'tre'], {}, /^--layout must be one of auto, .*, not "tre", did you mean "tree"\?$/],
     [[], { LOG_FORMAT: 'x\u009b' }, /^LOG_FORMAT must be one of pretty, json, not "x\\u009b"$/],
     [[], { LOG_FORMAT: 'prety' }, /^LOG_FORMAT must be one of pretty, json, not "prety", did you mean "pretty"\?$/],
-    [[], { SKILLS_DIR: `a${delimiter}` }, /^SKILLS_DIR must be a folder, or several joined by ".", none of them empty, not ""$/],
+    [[], { SKILLS_DIR: `a${delimiter}` },
+      /^SKILLS_DIR must be a folder, or several joined by ".", none of them empty, not ""$/],
     [[], { SKILLS_DIR: delimiter }, /^SKILLS_DIR must be /],
     [[''], {}, /^DIR must be a folder, not ""$/],
     [[' '], {}, /^DIR must be a folder, not " "$/],
-    ...['SKILLS_DIR', 'SKILLS_PERSONAL_DIR', 'LINK_TARGETS', 'STATE_DIR', 'CONFIG_FILE', 'ACCESS_FILE', 'TRUST_FILE', 'LOCKED', 'AUDIT_LOG', 'HOST', 'PORT', 'BASE_PATH'].map(
+    ...['SKILLS_DIR', 'SKILLS_PERSONAL_DIR', 'LINK_TARGETS', 'STATE_DIR', 'CONFIG_FILE', 'ACCESS_FILE', 'TRUST_FILE',
+      'LOCKED', 'AUDIT_LOG', 'HOST', 'PORT', 'BASE_PATH'].map(
       (variable) => [[], { [variable]: ' \t' }, new RegExp(`^${variable} must be .*, not " \\\\t"$`)] as const),
-    [[], { SKILLS_DIR: `a${delimiter} ` }, /^SKILLS_DIR must be a folder, or several joined by ".", none of them empty, not " "$/],
+    [[], { SKILLS_DIR: `a${delimiter} ` },
+      /^SKILLS_DIR must be a folder, or several joined by ".", none of them empty, not " "$/],
     ...['a,', ',', '*', 'a b', 'http://a', '[a]', '[1.2.3.4]', 'a:b', '[::1]x'].map(
-      (hosts) => [[], { ALLOWED_HOSTS: hosts }, /^ALLOWED_HOSTS must be a host name or an IP address, or several joined by ",", none of them empty, not "/] as const),
-    ...['*', 'null', 'app.example', 'https://', 'https://a/', 'https://a/b', 'https://a,', ',', 'https://u@a', 'https://a b', 'https://a:99999', 'https://a?b', 'https://*.example', '*://a'].map(
-      (origins) => [[], { ALLOWED_ORIGINS: origins }, /^ALLOWED_ORIGINS must be an origin such as https:\/\/app\.example, or several joined by ","/] as const),
+      (hosts) => [[], { ALLOWED_HOSTS: hosts },
+        /^ALLOWED_HOSTS must be a host name or an IP address, or several joined by ",", none of them empty, not "/] as const),
+    ...['*', 'null', 'app.example', 'https://', 'https://a/', 'https://a/b', 'https://a,', ',', 'https://u@a',
+      'https://a b', 'https://a:99999', 'https://a?b', 'https://*.example', '*://a'].map(
+      (origins) => [[], { ALLOWED_ORIGINS: origins },
+        /^ALLOWED_ORIGINS must be an origin such as https:\/\/app\.example, or several joined by ","/] as const),
     ...['10.0.0.0/33', '::1/129', '10.0.0', 'localhost', '10.0.0.1:80', '10.0.0.0/8/8', 'fe80::1%eth0'].map(
       (proxies) => [[], { TRUSTED_PROXIES: proxies }, /^TRUSTED_PROXIES must be /] as const),
-    ...['yes', 'TRUE', '2'].map((flag) => [[], { WATCH_POLLING: flag }, /^WATCH_POLLING must be true, false, 1 or 0, not /] as const),
+    ...['yes', 'TRUE', '2'].map((flag) =>
+      [[], { WATCH_POLLING: flag }, /^WATCH_POLLING must be true, false, 1 or 0, not /] as const),
     // A timer of Node that is set to more milliseconds than 31 bits goes off at once.
-    ...['1209601', '2592000', '-1', '1.5'].map((seconds) => [[], { REVISION_KEEP_SECONDS: seconds }, /^REVISION_KEEP_SECONDS must be a whole number of seconds up to 1209600 \(two weeks\), not /] as const),
+    ...['1209601', '2592000', '-1', '1.5'].map(
+      (seconds) => [[], { REVISION_KEEP_SECONDS: seconds },
+        /^REVISION_KEEP_SECONDS must be a whole number of seconds up to 1209600 \(two weeks\), not /] as const),
     [[], { LOG_LEVEL: 'a\nb' }, /, not "a\\nb"$/]
   ]
   for (const [argv, env, message] of cases) {
@@ -151,10 +184,14 @@ t.test('K2: a bad value is refused in one line that names where it came from and
   }
 })
 
-t.test('K2: whatever the arguments and variables are, the outcome is a valid configuration or one short line', async (t) => {
-  const text = fc.oneof(fc.string({ unit: codePoint }), fc.constantFrom('0', '80', '::1', 'a', 'a,b', '--port', '--host', '--', 'serve', 'info'))
+t.test('K2: whatever the arguments and variables are, the outcome is a valid configuration or ' +
+  'one short line', async (t) => {
+  const text = fc.oneof(fc.string({ unit: codePoint }),
+    fc.constantFrom('0', '80', '::1', 'a', 'a,b', '--port', '--host', '--', 'serve', 'info'))
   const names = Object.values(SETTINGS).map(({ variable }) => variable)
-  fc.assert(fc.property(fc.array(text, { maxLength: 5 }), fc.dictionary(fc.constantFrom(...names), text), (argv, env) => {
+  fc.assert(fc.property(fc.array(text, {
+    maxLength: 5
+  }), fc.dictionary(fc.constantFrom(...names), text), (argv, env) => {
     try {
       return isValid(load(argv, env))
     } catch (error) {
@@ -165,12 +202,14 @@ t.test('K2: whatever the arguments and variables are, the outcome is a valid con
   t.pass()
 })
 
-function isValid ({ skillsDirs, personalDir, host, port, logLevel, allowedHosts, allowedOrigins, watchPolling }: Config): boolean {
+function isValid (config: Config): boolean {
+  const { skillsDirs, personalDir, host, port, logLevel, allowedHosts, allowedOrigins, watchPolling } = config
   const lists = [skillsDirs, allowedHosts, allowedOrigins].filter((list) => list !== undefined)
   return lists.every((list) => list.length > 0 && list.every((entry) => entry !== '')) &&
     [...skillsDirs, personalDir ?? cwd].every((folder) => isAbsolute(folder)) &&
     host !== '' && Number.isInteger(port) && port >= 0 && port <= 65_535 &&
-    ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'].includes(logLevel) && typeof watchPolling === 'boolean'
+    ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'].includes(logLevel) &&
+    typeof watchPolling === 'boolean'
 }
 
 t.test('every setting has a row that can be read', async (t) => {
@@ -185,8 +224,11 @@ t.test('every setting has a row that can be read', async (t) => {
 })
 
 t.test('K89: every setting has its value, its origin and its own mistake', async (t) => {
-  const settings = resolveSettings({ options: { port: '70000', host: '::1' }, env: { LOG_LEVEL: 'loud', AUDIT_SALT: 'short', UI: 'false' }, cwd })
-  const found = Object.fromEntries(settings.map(({ name, origin, value, error }) => [name, error?.message ?? [value, origin]]))
+  const settings = resolveSettings({
+    options: { port: '70000', host: '::1' }, env: { LOG_LEVEL: 'loud', AUDIT_SALT: 'short', UI: 'false' }, cwd
+  })
+  const found =
+    Object.fromEntries(settings.map(({ name, origin, value, error }) => [name, error?.message ?? [value, origin]]))
   t.match(found, {
     port: /^--port must be /,
     host: ['::1', '--host'],

@@ -8,7 +8,9 @@ const FAST = { level: 1 }
 const EMPTY = deflateRawSync('')
 
 /** A tar archive; a string is a file's text, an object a header. */
-export async function tarOf (entries: ReadonlyArray<readonly [name: string, content: string | Buffer | Partial<Header>]>): Promise<Buffer> {
+export async function tarOf (
+  entries: ReadonlyArray<readonly [name: string, content: string | Buffer | Partial<Header>]>
+): Promise<Buffer> {
   const tar = pack()
   for (const [name, content] of entries) {
     if (typeof content === 'string' || Buffer.isBuffer(content)) tar.entry({ name }, content)
@@ -66,5 +68,6 @@ export function zipOf (entries: readonly ZipEntry[]): Buffer {
 
 /** An honest ZIP, with any names. */
 export function zipOfTexts (entries: ReadonlyArray<readonly [name: string, text: string, mode?: number]>): Buffer {
-  return zipOf(entries.map(([name, text, mode]) => ({ name, bytes: Buffer.from(text), ...mode !== undefined && { mode } })))
+  return zipOf(
+    entries.map(([name, text, mode]) => ({ name, bytes: Buffer.from(text), ...mode !== undefined && { mode } })))
 }

@@ -23,7 +23,12 @@ export type Files = Readonly<Record<string, NonNullable<Parameters<Test['testdir
 
 export type LogEntry = Readonly<Record<string, unknown>>
 
-export interface ServiceOptions extends Pick<SkillManagerOptions, 'disk' | 'keep' | 'watcher' | 'tickMs'>, Partial<Pick<AppOptions, 'host' | 'basePath' | 'allowedHosts' | 'allowedOrigins' | 'shutdown' | 'cacheSeconds' | 'ui' | 'publicUrl' | 'sources' | 'trustedProxies' | 'admitCall' | 'auditState' | 'overload'>> {
+type PassedOn =
+  'host' | 'basePath' | 'allowedHosts' | 'allowedOrigins' | 'shutdown' | 'cacheSeconds' | 'ui' | 'publicUrl' | 'sources' |
+  'trustedProxies' | 'admitCall' | 'auditState' | 'overload'
+
+export interface ServiceOptions
+  extends Pick<SkillManagerOptions, 'disk' | 'keep' | 'watcher' | 'tickMs'>, Partial<Pick<AppOptions, PassedOn>> {
   /** What lies beside the skills folder. */
   readonly siblings?: Files
   /** Puts more into the test's folder before the service starts. */
@@ -60,8 +65,14 @@ export interface Answer {
  * Starts the whole service on a free port over skills in the test's folder; the test's teardown ends it.
  * @param files what is in `skills`, the root; null for no such folder
  */
-export async function buildService (t: Test, { files = {}, options = {} }: { readonly files?: Files | null, readonly options?: ServiceOptions } = {}) {
-  const { siblings = {}, prepare, roots = ['skills'], personalRoot, linkTargets, disk, watcher = false, tickMs, keep, policy, indexed = true, access: file, host = '127.0.0.1', port = 0, observe, plug, ...appOptions } = options
+export async function buildService (t: Test, { files = {}, options = {} }: {
+  readonly files?: Files | null
+  readonly options?: ServiceOptions
+} = {}) {
+  const {
+    siblings = {}, prepare, roots = ['skills'], personalRoot, linkTargets, disk, watcher = false, tickMs, keep, policy,
+    indexed = true, access: file, host = '127.0.0.1', port = 0, observe, plug, ...appOptions
+  } = options
   const folder = t.testdir({ ...files === null ? {} : { skills: files }, ...siblings })
   prepare?.(folder)
   const projectRoots = roots.map((root) => join(folder, root))
@@ -74,7 +85,8 @@ export async function buildService (t: Test, { files = {}, options = {} }: { rea
   await trust?.start()
 
   const skills = createSkillManager({
-    projectRoots: [...guarded ?? projectRoots, ...personalRoot === undefined ? [] : [{ path: join(folder, personalRoot), type: 'personal' as const }]],
+    projectRoots: [...guarded ?? projectRoots,
+      ...personalRoot === undefined ? [] : [{ path: join(folder, personalRoot), type: 'personal' as const }]],
     ...linkTargets && { linkTargets: linkTargets.map((path) => join(folder, path)) },
     watcher,
     ...disk && { disk },
@@ -85,9 +97,28 @@ export async function buildService (t: Test, { files = {}, options = {} }: { rea
   logCatalog(skills.catalog, logger)
   const access = file === undefined
     ? undefined
-    : await openAccess({ file: join(folder, file), basePath: '', ...appOptions, publicUrl: appOptions.publicUrl, skills, log: logger, env: {} })
+    : await openAccess({
+      file: join(folder, file),
+      basePath: '',
+      ...appOptions,
+      publicUrl: appOptions.publicUrl,
+      skills,
+      log: logger,
+      env: {}
+    })
   const registry = createToolRegistry(createTools(), { isOverloaded: () => app.isUnderPressure() })
-  const app: FastifyInstance = await buildApp({ skills: access?.nothing ?? skills, access, registry, logger, version: readPackageVersion(), host, trust, ...observe && { observers: observe(skills) }, ...plug && { plugins: plug(skills) }, ...appOptions })
+  const app: FastifyInstance = await buildApp({
+    skills: access?.nothing ?? skills,
+    access,
+    registry,
+    logger,
+    version: readPackageVersion(),
+    host,
+    trust,
+    ...observe && { observers: observe(skills) },
+    ...plug && { plugins: plug(skills) },
+    ...appOptions
+  })
   t.teardown(async () => {
     app.server.closeAllConnections()
     await app.close()
@@ -107,7 +138,13 @@ export async function buildService (t: Test, { files = {}, options = {} }: { rea
     const bytes = Buffer.from(await response.arrayBuffer())
     const { status, headers } = response
     checked()({ method: init.method ?? 'GET', target: path, status, headers: Object.fromEntries(headers), body: bytes })
-    return { status, headers, bytes, get text () { return bytes.toString('utf8') }, json: (): unknown => JSON.parse(bytes.toString('utf8')) }
+    return {
+      status,
+      headers,
+      bytes,
+      get text () { return bytes.toString('utf8') },
+      json: (): unknown => JSON.parse(bytes.toString('utf8'))
+    }
   }
 
   return {
@@ -150,7 +187,8 @@ export async function buildService (t: Test, { files = {}, options = {} }: { rea
 export type Service = Awaited<ReturnType<typeof buildService>>
 
 /** The service with the routes of a test, which are not in its document. */
-export async function buildWithRoutes (t: Test, addRoutes: (app: FastifyInstance) => void, options: ServiceOptions = {}): Promise<Service> {
+export async function buildWithRoutes (t: Test, addRoutes: (app: FastifyInstance) => void,
+  options: ServiceOptions = {}): Promise<Service> {
   return await buildService(t, { options: { ...options, plug: () => [async (app) => { addRoutes(app) }] } })
 }
 
@@ -162,7 +200,14 @@ export function followRoutes () {
   return {
     all,
     plugin: fp(async (app) => {
-      app.addHook('onRoute', ({ method, url, config = {} }) => { for (const each of [method].flat()) all.push({ method: each, url, config }) })
+      app.addHook('onRoute',
+        ({ method, url, config = {} }) => {
+          for (const each of [method].flat()) {
+            all.push({
+              method: each, url, config
+            })
+          }
+        })
       app.addHook('onRequest', ({ method, routeOptions: { url = '' } }, _reply, next) => {
         reached.add(`${method} ${url}`)
         next()

@@ -4,7 +4,9 @@ const SURROGATES = 0xd800
 const AFTER_SURROGATES = 0xe000
 const COUNT = AFTER_SURROGATES - SURROGATES
 
-/** Any code point but a surrogate, as `binary` of fast-check, whose table of all of them takes each process a second. */
+/**
+ * Any code point but a surrogate, as `binary` of fast-check, whose table of all of them takes each process a second.
+ */
 export const codePoint = fc.integer({ min: 0, max: 0x10ffff - COUNT }).map(
   (index) => String.fromCodePoint(index < SURROGATES ? index : index + COUNT),
   (text) => {

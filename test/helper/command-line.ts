@@ -6,10 +6,19 @@ export interface CommandLineOptions {
   readonly isTerminal?: boolean
 }
 
-/** Runs a command line that starts no service in the process of the test: a process of its own takes half a second of CPU time. */
-export async function runHere (argv: readonly string[], { env = {}, cwd = process.cwd(), isTerminal = false }: CommandLineOptions = {}): Promise<{ readonly code: number | undefined, readonly stdout: string, readonly stderr: string }> {
+/**
+ * Runs a command line that starts no service in the process of the test: a process of its own takes half a second of
+ * CPU time.
+ */
+export async function runHere (argv: readonly string[],
+  { env = {}, cwd = process.cwd(), isTerminal = false }: CommandLineOptions = {}): Promise<{
+    readonly code: number | undefined
+    readonly stdout: string
+    readonly stderr: string
+  }> {
   let stdout = ''
   let stderr = ''
-  const code = await runCommandLine(argv, { env, cwd, print: (text) => { stdout += text }, isTerminal }, (text) => { stderr += text })
+  const code = await runCommandLine(argv, { env, cwd, print: (text) => { stdout += text }, isTerminal },
+    (text) => { stderr += text })
   return { code, stdout, stderr }
 }

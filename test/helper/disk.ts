@@ -14,7 +14,8 @@ export type DiskOperation = 'stat' | 'lstat' | 'realpath' | 'readdir' | 'open' |
 /**
  * Called before each operation: may throw, change the disk, or keep it waiting.
  * @param path of the call; for a descriptor, the one that it was opened by
- * @param file the same, but of a descriptor that was opened by the number of another, `/proc/self/fd/N`, the path of that one
+ * @param file the same, but of a descriptor that was opened by the number of another, `/proc/self/fd/N`, the path of
+ * that one
  */
 export type Interceptor = (operation: DiskOperation, path: string, file: string) => void | Promise<void>
 
@@ -41,7 +42,9 @@ export interface FaultyDiskOptions {
 }
 
 /** A disk that does what a test says, else what the real one does. */
-export function createFaultyDisk ({ disk = localDisk, intercept = () => {}, hasProc = disk.hasProc, ageMs = 0, stepMs = 0 }: FaultyDiskOptions = {}): FaultyDisk {
+export function createFaultyDisk ({
+  disk = localDisk, intercept = () => {}, hasProc = disk.hasProc, ageMs = 0, stepMs = 0
+}: FaultyDiskOptions = {}): FaultyDisk {
   const opened = new Map<number, Named>()
   const calls = new Map<DiskOperation, number>()
   const nameOf = (descriptor: number): Named => opened.get(descriptor) ?? { path: '', file: '' }
@@ -93,7 +96,9 @@ export function failing (operation: DiskOperation, ending: string, code: string)
 export function holdListing (name: string): { readonly disk: FaultyDisk, release (): void } {
   let release = () => {}
   const released = new Promise<void>((resolve) => { release = resolve })
-  const disk = createFaultyDisk({ intercept: (operation, path) => operation === 'readdir' && path.endsWith(`/${name}`) ? released : undefined })
+  const disk = createFaultyDisk({
+    intercept: (operation, path) => operation === 'readdir' && path.endsWith(`/${name}`) ? released : undefined
+  })
   return { disk, release }
 }
 
@@ -102,7 +107,12 @@ const SWAPPER = `
   const [path, aside, link] = process.argv.slice(1)
   process.send('ready')
   for (;;) {
-    try { fs.renameSync(path, aside); fs.renameSync(link, path); fs.renameSync(path, link); fs.renameSync(aside, path) } catch { process.exit(1) }
+    try {
+      fs.renameSync(path, aside)
+      fs.renameSync(link, path)
+      fs.renameSync(path, link)
+      fs.renameSync(aside, path)
+    } catch { process.exit(1) }
   }`
 
 /**
@@ -110,8 +120,10 @@ const SWAPPER = `
  * @param aside a free name on the same disk
  * @returns ends it; rejects if it did not swap until then
  */
-export async function startSwapper (t: ProcessOwner, path: string, aside: string, link: string): Promise<() => Promise<void>> {
-  const swapper = spawn(process.execPath, ['--input-type=module', '-e', SWAPPER, path, aside, link], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
+export async function startSwapper (t: ProcessOwner, path: string, aside: string,
+  link: string): Promise<() => Promise<void>> {
+  const swapper = spawn(process.execPath, ['--input-type=module', '-e', SWAPPER, path, aside, link],
+    { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
   t.teardown(() => { swapper.kill('SIGKILL') })
   await once(swapper, 'message')
   return async () => {

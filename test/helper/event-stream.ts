@@ -14,7 +14,8 @@ export interface EventStreamOptions {
 }
 
 /** Asks for events on a connection of its own, and returns when the head of the answer is there. */
-export async function openEvents (url: string, { target = '/events', headers = [] }: EventStreamOptions = {}): Promise<EventStream> {
+export async function openEvents (url: string,
+  { target = '/events', headers = [] }: EventStreamOptions = {}): Promise<EventStream> {
   const pairs = headers.map((line) => line.split(/: (.*)/).slice(0, 2) as [string, string])
   const request = get(url + target, { agent: new Agent({ keepAlive: true }), headers: Object.fromEntries(pairs) })
   const [response] = await once(request, 'response') as [IncomingMessage]
@@ -90,6 +91,8 @@ export class EventStream {
       else if (field === 'event') type = value
       else if (field === 'data') data.push(value)
     }
-    if (data.length > 0) this.events.push({ id: this.lastEventId, type, data: JSON.parse(data.join('\n')) as ServerEvent['data'] })
+    if (data.length > 0) {
+      this.events.push({ id: this.lastEventId, type, data: JSON.parse(data.join('\n')) as ServerEvent['data'] })
+    }
   }
 }

@@ -32,7 +32,10 @@ export async function startServer (t: ProcessOwner, answer: RequestListener): Pr
 }
 
 /** Serves an exported folder with the types that its manifest names. `missing` has the paths that are not there. */
-export async function serveFolder (t: ProcessOwner, folder: string): Promise<{ readonly url: string, readonly missing: readonly string[] }> {
+export async function serveFolder (t: ProcessOwner, folder: string): Promise<{
+  readonly url: string
+  readonly missing: readonly string[]
+}> {
   const { files } = JSON.parse(readFileSync(join(folder, 'manifest.json'), 'utf8')) as {
     readonly files: ReadonlyArray<{ readonly path: string, readonly content_type: string }>
   }

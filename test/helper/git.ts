@@ -6,17 +6,25 @@ import type { Test } from 'tap'
 import { startServer } from './fault-server.ts'
 import { skillText } from './skills.ts'
 
-const IDENTITY = { GIT_AUTHOR_NAME: 'a', GIT_AUTHOR_EMAIL: 'a@example.org', GIT_COMMITTER_NAME: 'a', GIT_COMMITTER_EMAIL: 'a@example.org' }
+const IDENTITY = {
+  GIT_AUTHOR_NAME: 'a', GIT_AUTHOR_EMAIL: 'a@example.org', GIT_COMMITTER_NAME: 'a', GIT_COMMITTER_EMAIL: 'a@example.org'
+}
 
 export function createRepository (t: Test, name = 'repo') {
   const path = join(t.testdir(), name)
   mkdirSync(path, { recursive: true })
   const git = (args: readonly string[], input?: string | Buffer): string => execFileSync('git', ['-C', path, ...args], {
     // Without its own repository, git would take the one that the checkout is.
-    env: { PATH: process.env.PATH, HOME: path, GIT_CONFIG_NOSYSTEM: '1', GIT_CEILING_DIRECTORIES: dirname(path), ...IDENTITY }, ...input !== undefined && { input }, stdio: ['pipe', 'pipe', 'ignore']
+    env: {
+      PATH: process.env.PATH, HOME: path, GIT_CONFIG_NOSYSTEM: '1', GIT_CEILING_DIRECTORIES: dirname(path), ...IDENTITY
+    },
+    ...input !== undefined && { input },
+    stdio: ['pipe', 'pipe', 'ignore']
   }).toString().trim()
   git(['init', '-q', '-b', 'main'])
-  for (const key of ['uploadpack.allowAnySHA1InWant', 'uploadpack.allowFilter', 'http.uploadpack']) git(['config', key, 'true'])
+  for (const key of ['uploadpack.allowAnySHA1InWant', 'uploadpack.allowFilter', 'http.uploadpack']) {
+    git(['config', key, 'true'])
+  }
   return {
     path,
     git,

@@ -34,10 +34,18 @@ export function bearer (token: string): { readonly authorization: string } {
 }
 
 /** A service with callers. */
-export async function buildGuarded (t: Test, { roots, access: text, plugins = [], basePath = '', ...options }: GuardedOptions) {
+export async function buildGuarded (t: Test,
+  { roots, access: text, plugins = [], basePath = '', ...options }: GuardedOptions) {
   const service = await buildService(t, {
     files: null,
-    options: { siblings: { ...roots, 'access.yaml': text }, roots: Object.keys(roots), access: 'access.yaml', plug: () => plugins, basePath, ...options }
+    options: {
+      siblings: { ...roots, 'access.yaml': text },
+      roots: Object.keys(roots),
+      access: 'access.yaml',
+      plug: () => plugins,
+      basePath,
+      ...options
+    }
   })
   const { url, folder, app, logText, skills } = service
   const { file, refusals } = service.access as Access
@@ -46,9 +54,14 @@ export async function buildGuarded (t: Test, { roots, access: text, plugins = []
     const { status, headers } = response
     const target = path.slice(basePath.length)
     // A stream does not end.
-    if (!path.startsWith(basePath) || NOT_IN_DOCUMENT.test(target) || headers.get('content-type') === 'text/event-stream') return
+    if (!path.startsWith(basePath) || NOT_IN_DOCUMENT.test(target) ||
+      headers.get('content-type') === 'text/event-stream') {
+      return
+    }
     const body = Buffer.from(await response.clone().arrayBuffer())
-    responseCheckOf(JSON.stringify(app.swagger()))({ method, target, status, headers: Object.fromEntries(headers), body })
+    responseCheckOf(JSON.stringify(app.swagger()))({
+      method, target, status, headers: Object.fromEntries(headers), body
+    })
   }
 
   async function write (content: string, line: string): Promise<void> {

@@ -13,7 +13,8 @@ export interface TestIssuer {
   /** Answers in place of its own. */
   answer: RequestListener | undefined
   /** Signs claims; `null` takes a claim away, and `undefined` a field of the header. */
-  sign (claims?: Readonly<Record<string, unknown>>, header?: Readonly<Record<string, string | undefined>>): Promise<string>
+  sign (claims?: Readonly<Record<string, unknown>>,
+    header?: Readonly<Record<string, string | undefined>>): Promise<string>
   /** Signs with another key from now on, and no longer names the one before. */
   rotate (kid: string): Promise<void>
   /** Is no longer reached. */
@@ -32,8 +33,10 @@ export async function startIssuer (t: Test): Promise<TestIssuer> {
     if (issuer.answer !== undefined) return issuer.answer(request, response)
     response.setHeader('content-type', 'application/json')
     if (request.url === '/keys') response.end(JSON.stringify({ keys: [key.jwk] }))
-    else if (request.url === '/.well-known/openid-configuration') response.end(JSON.stringify({ issuer: issuer.url, jwks_uri: `${issuer.url}/keys` }))
-    else response.writeHead(404).end()
+    else if (request.url === '/.well-known/openid-configuration') {
+      response.end(
+        JSON.stringify({ issuer: issuer.url, jwks_uri: `${issuer.url}/keys` }))
+    } else response.writeHead(404).end()
   })
   const issuer: TestIssuer = {
     url: server.url,
@@ -41,7 +44,16 @@ export async function startIssuer (t: Test): Promise<TestIssuer> {
     answer: undefined,
     async sign (claims = {}, header = {}) {
       const now = Math.floor(Date.now() / 1_000)
-      const all = { iss: issuer.url, aud: AUDIENCE, sub: 'ann', exp: now + 600, iat: now, scope: 'openid skills:read', groups: ['docs'], ...claims }
+      const all = {
+        iss: issuer.url,
+        aud: AUDIENCE,
+        sub: 'ann',
+        exp: now + 600,
+        iat: now,
+        scope: 'openid skills:read',
+        groups: ['docs'],
+        ...claims
+      }
       return await new SignJWT(Object.fromEntries(Object.entries(all).filter(([, value]) => value !== null)))
         .setProtectedHeader({ alg: 'ES256', kid: key.kid, typ: 'at+jwt', ...header }).sign(key.privateKey)
     },
@@ -53,8 +65,14 @@ export async function startIssuer (t: Test): Promise<TestIssuer> {
 
 const MAX_HOPS = 12
 
-/** `oidc-provider` with dynamic registration, PKCE, resource indicators (RFC 8707) and JWT access tokens; the test's teardown closes it. */
-export async function startAuthorizationServer (t: Test, { resource, groups }: { readonly resource: () => string, readonly groups: readonly string[] }) {
+/**
+ * `oidc-provider` with dynamic registration, PKCE, resource indicators (RFC 8707) and JWT access tokens; the test's
+ * teardown closes it.
+ */
+export async function startAuthorizationServer (t: Test, { resource, groups }: {
+  readonly resource: () => string
+  readonly groups: readonly string[]
+}) {
   const server = await startServer(t, () => {})
   const issuer = server.url
   const { privateKey } = await generateKeyPair('ES256', { extractable: true })
@@ -71,14 +89,22 @@ export async function startAuthorizationServer (t: Test, { resource, groups }: {
         enabled: true,
         getResourceServerInfo: (_context, indicator) => {
           if (indicator !== resource()) throw new Error(`no resource here: ${indicator}`)
-          return { scope: 'skills:read', audience: indicator, accessTokenFormat: 'jwt', jwt: { sign: { alg: 'ES256' } } }
+          return {
+            scope: 'skills:read', audience: indicator, accessTokenFormat: 'jwt', jwt: { sign: { alg: 'ES256' } }
+          }
         }
       }
     },
     extraTokenClaims: () => ({ groups: [...groups] }),
     findAccount: (_context, accountId) => ({ accountId, claims: () => ({ sub: accountId }) }),
     interactions: { url: (_context, { uid }) => `/interaction/${uid}` },
-    clients: [{ client_id: 'machine', client_secret: 'a secret of this test', grant_types: ['client_credentials'], redirect_uris: [], response_types: [] }]
+    clients: [{
+      client_id: 'machine',
+      client_secret: 'a secret of this test',
+      grant_types: ['client_credentials'],
+      redirect_uris: [],
+      response_types: []
+    }]
   })
   const handle = provider.callback()
   /** Method and path of each request, in order. */
@@ -88,22 +114,28 @@ export async function startAuthorizationServer (t: Test, { resource, groups }: {
     const interact = async () => {
       if (request.url?.startsWith('/interaction/') !== true) return await handle(request, response)
       const { prompt, params, session } = await provider.interactionDetails(request, response)
-      if (prompt.name === 'login') return await provider.interactionFinished(request, response, { login: { accountId: 'ann' } })
+      if (prompt.name === 'login') {
+        return await provider.interactionFinished(request, response, { login: { accountId: 'ann' } })
+      }
       const grant = new provider.Grant({ accountId: session?.accountId ?? '', clientId: String(params['client_id']) })
       grant.addResourceScope(resource(), 'skills:read')
       grant.addOIDCScope('openid skills:read')
-      return await provider.interactionFinished(request, response, { consent: { grantId: await grant.save() } }, { mergeWithLastSubmission: true })
+      return await provider.interactionFinished(request, response, { consent: { grantId: await grant.save() } },
+        { mergeWithLastSubmission: true })
     }
     interact().catch((error: unknown) => { response.writeHead(500).end(String(error)) })
   }
 
-  /** Follows redirects from an authorization request to the client's address, as a browser in which a person consents. */
+  /**
+   * Follows redirects from an authorization request to the client's address, as a browser in which a person consents.
+   */
   async function authorize (from: URL): Promise<URL> {
     const cookies = new Map<string, string>()
     let url = from
     for (let hops = 0; url.origin === issuer; hops++) {
       if (hops === MAX_HOPS) throw new Error('the login goes round in circles')
-      const response = await fetch(url, { redirect: 'manual', headers: { cookie: [...cookies].map(([name, value]) => `${name}=${value}`).join('; ') } })
+      const response = await fetch(url,
+        { redirect: 'manual', headers: { cookie: [...cookies].map(([name, value]) => `${name}=${value}`).join('; ') } })
       for (const line of response.headers.getSetCookie()) {
         const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(line) ?? []
         if (value === '') cookies.delete(name)

@@ -14,7 +14,9 @@ export async function connectClient (t: Test, url: string, era: Era): Promise<Cl
   return client
 }
 
-export const META = { 'io.modelcontextprotocol/protocolVersion': '2026-07-28', 'io.modelcontextprotocol/clientCapabilities': {} }
+export const META = {
+  'io.modelcontextprotocol/protocolVersion': '2026-07-28', 'io.modelcontextprotocol/clientCapabilities': {}
+}
 
 export interface Message {
   readonly method: string
@@ -23,7 +25,8 @@ export interface Message {
 }
 
 /** A message of revision 2026-07-28 with the headers that belong to it, ready for `fetch`. */
-export function modernRequest ({ method, params = {}, id = 1 }: Message, headers: Readonly<Record<string, string>> = {}): RequestInit {
+export function modernRequest ({ method, params = {}, id = 1 }: Message,
+  headers: Readonly<Record<string, string>> = {}): RequestInit {
   const name = method === 'resources/read' ? params['uri'] : params['name']
   return {
     method: 'POST',
@@ -41,5 +44,6 @@ export function modernRequest ({ method, params = {}, id = 1 }: Message, headers
 
 /** The message that opens a stream of changes of the list of resources. */
 export function listenRequest (headers: Readonly<Record<string, string>> = {}): RequestInit {
-  return modernRequest({ method: 'subscriptions/listen', params: { notifications: { resourcesListChanged: true } } }, headers)
+  return modernRequest({ method: 'subscriptions/listen', params: { notifications: { resourcesListChanged: true } } },
+    headers)
 }

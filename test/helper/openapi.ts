@@ -51,7 +51,8 @@ export function responseCheckOf (text: string): ResponseCheck {
 
 function createResponseCheck (document: object): ResponseCheck {
   // Few answers are held against each schema: compiling takes longer, and half as long without optimizing and inlining.
-  const ajv = new Ajv2020({ strict: false, allErrors: true, validateSchema: false, inlineRefs: false, code: { optimize: false } })
+  const ajv =
+    new Ajv2020({ strict: false, allErrors: true, validateSchema: false, inlineRefs: false, code: { optimize: false } })
   ajv.addSchema(document, ROOT)
   const validators = new Map<string, ValidateFunction>()
   const paths = (document as { readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>> }).paths
@@ -64,7 +65,8 @@ function createResponseCheck (document: object): ResponseCheck {
     const path = decodeUnreserved(target.replace(/^https?:\/\/[^/?#]*/, '').split(/[?#]/, 1)[0] ?? '') || '/'
     if (path === '/docs' || path.startsWith('/docs/')) return
     const fail = (reason: string): never => {
-      throw new Error(`${method} ${target} → ${status} ${headers['content-type'] ?? ''}: ${reason}\n${body.toString('utf8', 0, 300)}`)
+      throw new Error(
+        `${method} ${target} → ${status} ${headers['content-type'] ?? ''}: ${reason}\n${body.toString('utf8', 0, 300)}`)
     }
     const validate = (pointer: string) => {
       let validator = validators.get(pointer)
@@ -72,7 +74,9 @@ function createResponseCheck (document: object): ResponseCheck {
         validator = ajv.compile({ $ref: ROOT + pointer })
         validators.set(pointer, validator)
       }
-      if (!validator(JSON.parse(body.toString('utf8')))) fail(`the body is not as documented: ${ajv.errorsText(validator.errors)}`)
+      if (!validator(JSON.parse(body.toString('utf8')))) {
+        fail(`the body is not as documented: ${ajv.errorsText(validator.errors)}`)
+      }
     }
 
     if (status >= 400) checkProblem(exchange, () => validate(PROBLEM_SCHEMA), fail)
@@ -89,8 +93,11 @@ function createResponseCheck (document: object): ResponseCheck {
     const response = operation.responses[key]
     if (response === undefined) return status < 400 ? fail('the status is not documented') : undefined
     for (const name of Object.keys(response.headers ?? {})) {
-      const isTooLarge = name === 'etag' && Number(/\d+$/.exec(headers['content-range'] ?? headers['content-length'] ?? '')?.[0]) > MAX_HASHED_FIRST_BYTES
-      if (headers[name] === undefined && !isTooLarge && !OPTIONAL_HEADERS.has(name)) fail(`the documented header ${name} is missing`)
+      const isTooLarge = name === 'etag' &&
+        Number(/\d+$/.exec(headers['content-range'] ?? headers['content-length'] ?? '')?.[0]) > MAX_HASHED_FIRST_BYTES
+      if (headers[name] === undefined && !isTooLarge && !OPTIONAL_HEADERS.has(name)) {
+        fail(`the documented header ${name} is missing`)
+      }
     }
     if (response.content === undefined || isHead) {
       if (body.length > 0) fail('a body that the document does not know')
@@ -106,11 +113,16 @@ function createResponseCheck (document: object): ResponseCheck {
 }
 
 /** K48, and what the schema cannot say. */
-function checkProblem ({ method, status, headers, body }: Exchange, validate: () => void, fail: (reason: string) => never): void {
+function checkProblem ({ method, status, headers, body }: Exchange, validate: () => void,
+  fail: (reason: string) => never): void {
   if (headers['content-type'] !== PROBLEM) fail(`not ${PROBLEM}`)
   if (method === 'HEAD') return
   validate()
-  const problem = JSON.parse(body.toString('utf8')) as { readonly type: string, readonly status: number, readonly code: string }
+  const problem = JSON.parse(body.toString('utf8')) as {
+    readonly type: string
+    readonly status: number
+    readonly code: string
+  }
   if (problem.status !== status) fail('`status` is not the status')
   if (problem.type !== `urn:skillserve:problem:${problem.code}`) fail('`type` does not name `code`')
 }

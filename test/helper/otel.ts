@@ -18,8 +18,15 @@ export interface SpanLine {
 const SDK = pathToFileURL(join(process.cwd(), 'node_modules/@opentelemetry/sdk-trace-node/build/src/index.js')).href
 const API = pathToFileURL(join(process.cwd(), 'node_modules/@opentelemetry/api/build/src/index.js')).href
 
-/** What an operator loads: the SDK, with an exporter that appends lines to a file of the folder, and baggage as an attribute. */
-export function installSdk (folder: string): { readonly nodeOptions: readonly string[], text (): string, spans (): readonly SpanLine[] } {
+/**
+ * What an operator loads: the SDK, with an exporter that appends lines to a file of the folder, and baggage as an
+ * attribute.
+ */
+export function installSdk (folder: string): {
+  readonly nodeOptions: readonly string[]
+  text (): string
+  spans (): readonly SpanLine[]
+} {
   const file = join(folder, 'spans')
   const module = join(folder, 'otel.mjs')
   writeFileSync(file, '')
@@ -32,7 +39,11 @@ const exporter = {
     for (const span of spans) {
       const { name, kind, attributes, parentSpanContext, links, status, events } = span
       const { traceId: trace, spanId: id } = span.spanContext()
-      appendFileSync(${JSON.stringify(file)}, JSON.stringify({ name, kind, attributes, parent: parentSpanContext?.spanId, trace, id, links: links.length, status: status.code, events: events.length }) + '\\n')
+      const line = JSON.stringify({
+        name, kind, attributes, parent: parentSpanContext?.spanId, trace, id,
+        links: links.length, status: status.code, events: events.length
+      })
+      appendFileSync(${JSON.stringify(file)}, line + '\\n')
     }
     done({ code: 0 })
   },

@@ -10,14 +10,18 @@ export interface OpenedPage {
 }
 
 /** Opens an address as a browser does, without following where it leads. */
-export async function openPage (url: string, init: RequestInit & { readonly headers?: Readonly<Record<string, string>> } = {}): Promise<OpenedPage> {
+export async function openPage (url: string, init: RequestInit & {
+  readonly headers?: Readonly<Record<string, string>>
+} = {}): Promise<OpenedPage> {
   const response = await fetch(url, { redirect: 'manual', ...init, headers: { accept: BROWSER, ...init.headers } })
   const text = await response.text()
-  const links = Array.from(text.matchAll(/ href="([^"]*)"/g), ([, href = '']) => href.replaceAll('&#39;', "'").replaceAll('&amp;', '&'))
+  const links = Array.from(text.matchAll(/ href="([^"]*)"/g),
+    ([, href = '']) => href.replaceAll('&#39;', "'").replaceAll('&amp;', '&'))
   return { status: response.status, headers: response.headers, text, links }
 }
 
 /** Names of the skills that a list shows. */
 export function listedNames (text: string): readonly string[] {
-  return Array.from(text.matchAll(/<h2><a href="[^"]*"><bdi>(.*?)<\/bdi>/g), ([, name = '']) => name.replaceAll(/<\/?mark>/g, ''))
+  return Array.from(text.matchAll(/<h2><a href="[^"]*"><bdi>(.*?)<\/bdi>/g),
+    ([, name = '']) => name.replaceAll(/<\/?mark>/g, ''))
 }

@@ -34,7 +34,10 @@ export interface Ended {
   readonly stderr: string
 }
 
-/** Starts the built service (`npm run build` comes before) and waits until it listens. The teardown kills what is left of it. */
+/**
+ * Starts the built service (`npm run build` comes before) and waits until it listens. The teardown kills what is left
+ * of it.
+ */
 export async function startProcess (t: ProcessOwner, options: ProcessOptions = {}) {
   const running = launch(t, options)
   await running.printed(LISTENING)
@@ -47,7 +50,8 @@ export async function startProcess (t: ProcessOwner, options: ProcessOptions = {
     ended: running.ended,
     printed: running.printed,
     /** Lines of the log so far, parsed. */
-    log: () => running.stdout().split('\n').filter((line) => line !== '').map((line) => JSON.parse(line) as Record<string, unknown>),
+    log: () => running.stdout().split('\n').filter((line) => line !== '').map((line) =>
+      JSON.parse(line) as Record<string, unknown>),
     signal: (signal: NodeJS.Signals) => { process.kill(running.pid, signal) },
     /** Sends the signal, and waits for the end. */
     stop: (signal: NodeJS.Signals = 'SIGTERM') => {
@@ -64,9 +68,12 @@ export function runProcess (t: ProcessOwner, options: ProcessOptions = {}): Prom
   return launch(t, options).ended
 }
 
-export function launch (t: ProcessOwner, { args = [], env = {}, cwd, nodeOptions = [], script = 'cli/main.js', ulimit, uid, runBy = [] }: ProcessOptions) {
+export function launch (t: ProcessOwner,
+  { args = [], env = {}, cwd, nodeOptions = [], script = 'cli/main.js', ulimit, uid, runBy = [] }: ProcessOptions) {
   const command = [...runBy, process.execPath, ...nodeOptions, fileURLToPath(new URL(script, DIST)), ...args]
-  const [file = '', ...rest] = ulimit === undefined ? command : ['bash', '-c', `ulimit ${ulimit}; exec "$0" "$@"`, ...command]
+  const [file = '', ...rest] = ulimit === undefined
+    ? command
+    : ['bash', '-c', `ulimit ${ulimit}; exec "$0" "$@"`, ...command]
   const child: ChildProcess = spawn(file, rest, {
     env: { PATH: process.env.PATH, PORT: '0', ...env },
     ...cwd !== undefined && { cwd },

@@ -53,7 +53,8 @@ export async function freePort (): Promise<number> {
 export async function startNginx (owner: ProcessOwner, example: string, options: ProxyOptions): Promise<Proxy> {
   const { folder } = options
   const { text, port } = await adapt(example, options)
-  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((name) => `${name}_temp_path ${folder}/${name};`).join(' ')
+  const temporary =
+    ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((name) => `${name}_temp_path ${folder}/${name};`).join(' ')
   const configuration = join(folder, 'nginx.conf')
   writeFileSync(configuration, `
     ${process.getuid?.() === 0 ? 'user root;' : ''} daemon off; worker_processes 1; pid ${folder}/nginx.pid; error_log stderr;
@@ -105,8 +106,10 @@ async function adapt (
   return { text, port }
 }
 
-async function run (owner: ProcessOwner, program: string, args: readonly string[], port: number, signal: NodeJS.Signals): Promise<Proxy> {
-  const child: ChildProcess = spawn(program, args, { stdio: ['ignore', 'ignore', program === 'caddy' ? 'ignore' : 'inherit'] })
+async function run (owner: ProcessOwner, program: string, args: readonly string[], port: number,
+  signal: NodeJS.Signals): Promise<Proxy> {
+  const child: ChildProcess = spawn(program, args,
+    { stdio: ['ignore', 'ignore', program === 'caddy' ? 'ignore' : 'inherit'] })
   owner.teardown(() => { child.kill(signal) })
   while (!await isListening(port)) {
     if (child.exitCode !== null) throw new Error(`${program} ended with ${child.exitCode}`)

@@ -33,7 +33,8 @@ export interface RequestHead {
 }
 
 /** The bytes of a request; nothing in the target or the headers is checked, escaped or normalised. */
-export function request (method: string, target: string, { host = 'localhost', headers = [], body, version = '1.1' }: RequestHead = {}): Buffer {
+export function request (method: string, target: string,
+  { host = 'localhost', headers = [], body, version = '1.1' }: RequestHead = {}): Buffer {
   const lines = [`${method} ${target} HTTP/${version}`]
   if (host !== null) lines.push(`Host: ${host}`)
   lines.push(...headers)
@@ -59,7 +60,8 @@ export interface ReadOptions {
 }
 
 /** Sends bytes on a connection of their own, reads one answer and closes. */
-export async function rawRequest (url: string, bytes: string | Buffer, options: ReadOptions = {}): Promise<RawResponse> {
+export async function rawRequest (url: string, bytes: string | Buffer,
+  options: ReadOptions = {}): Promise<RawResponse> {
   const connection = await openRaw(url)
   try {
     connection.send(bytes)
@@ -165,7 +167,8 @@ export class RawConnection {
       if (found !== undefined) return found
       const left = deadline - performance.now()
       if (this.#ended || left <= 0) {
-        throw new Error(`${this.#ended ? 'The connection ended' : 'Time ran out'} before ${what}; received: ${JSON.stringify(this.received.toString('latin1', 0, 500))}`)
+        const received = JSON.stringify(this.received.toString('latin1', 0, 500))
+        throw new Error(`${this.#ended ? 'The connection ended' : 'Time ran out'} before ${what}; received: ${received}`)
       }
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, left)
@@ -201,7 +204,14 @@ function parseResponse (bytes: Buffer, isHead: boolean, ended: boolean): ParsedR
   // A copy: the bytes it was read from are a view of everything that the connection has received.
   const body = Buffer.from(framed.body)
   return {
-    response: { status, headers, headerLines, body, get text () { return body.toString('utf8') }, json: () => JSON.parse(body.toString('utf8')) },
+    response: {
+      status,
+      headers,
+      headerLines,
+      body,
+      get text () { return body.toString('utf8') },
+      json: () => JSON.parse(body.toString('utf8'))
+    },
     length: start + framed.length
   }
 }

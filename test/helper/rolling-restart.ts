@@ -7,7 +7,8 @@ import { startServer } from './fault-server.ts'
 import type { ProcessOwner } from './process.ts'
 import { until } from './skills.ts'
 
-const TARGETS = ['/skills', '/skills/calculator', '/catalog', '/skills/calculator/archive.zip', '/.well-known/agent-skills/index.json']
+const TARGETS = ['/skills', '/skills/calculator', '/catalog', '/skills/calculator/archive.zip',
+  '/.well-known/agent-skills/index.json']
 const CHECK_MS = 25
 
 export interface Load {

@@ -36,7 +36,8 @@ export function makeKeyPair (namedCurve = 'P-256'): KeyPair {
 }
 
 /** Signs the skills of a folder, or the one that the folder is. */
-export async function sign (folder: string, { privatePem }: Pick<KeyPair, 'privatePem'>, chain?: string): Promise<void> {
+export async function sign (folder: string, { privatePem }: Pick<KeyPair, 'privatePem'>,
+  chain?: string): Promise<void> {
   const key = parseSigningKey(privatePem, chain)
   await open(folder, ({ folder: path, skills, names }) => signSkills(path, skills, names, key))
 }
@@ -49,7 +50,9 @@ export async function verify (folder: string, policy: TrustPolicy) {
 }
 
 async function open<T> (folder: string, use: (opened: OpenedSkills) => Promise<T>): Promise<T> {
-  return await withSkills({ positionals: [folder], options: {} }, { env: {}, cwd: '/', warn () {} }, async ([opened]) => {
+  return await withSkills({ positionals: [folder], options: {} }, {
+    env: {}, cwd: '/', warn () {}
+  }, async ([opened]) => {
     if (opened === undefined) throw new Error(`${folder} has no skills`)
     return await use(opened)
   })
@@ -75,8 +78,10 @@ export function trustOf (signers: readonly Partial<Signer>[], rest: Partial<Omit
 /** A statement of OpenSSF Model Signing about a folder, written down without the service's code. */
 export function statementAbout (folder: string, change: (statement: StatementDraft) => void = () => {}): Buffer {
   const paths = fs.readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name).slice(folder.length + 1)).filter((path) => path !== 'skill.oms.sig').sort()
-  const digestOf = (path: string): string => createHash('sha256').update(fs.readFileSync(join(folder, path))).digest('hex')
+    .map((entry) => join(entry.parentPath, entry.name).slice(folder.length + 1)).filter((path) =>
+      path !== 'skill.oms.sig').sort()
+  const digestOf = (path: string): string =>
+    createHash('sha256').update(fs.readFileSync(join(folder, path))).digest('hex')
   const statement: StatementDraft = {
     _type: 'https://in-toto.io/Statement/v1',
     subject: [{ name: 'model', digest: { sha256: 'informative' } }],
@@ -95,7 +100,10 @@ export interface StatementDraft {
   _type: string
   subject: unknown
   predicateType: string
-  predicate: { resources: Array<{ digest: string, algorithm: string, name: string }>, serialization: Record<string, unknown> }
+  predicate: {
+    resources: Array<{ digest: string, algorithm: string, name: string }>
+    serialization: Record<string, unknown>
+  }
   unknown: boolean
 }
 
@@ -118,7 +126,8 @@ export function makeAuthority (
   const newKey = (name: string): void => {
     openssl('ecparam', '-name', 'secp384r1', '-genkey', '-noout', '-out', `${name}.key`)
   }
-  const leafExtensions = ['basicConstraints=critical,CA:FALSE', `keyUsage=${usage}`, `extendedKeyUsage=${purpose}`, more]
+  const leafExtensions = ['basicConstraints=critical,CA:FALSE', `keyUsage=${usage}`, `extendedKeyUsage=${purpose}`,
+    more]
   fs.writeFileSync(join(folder, 'issuer.ext'), ca)
   fs.writeFileSync(join(folder, 'leaf.ext'), leafExtensions.join('\n'))
   for (const name of ['root', 'issuer', 'leaf']) newKey(name)
@@ -144,7 +153,8 @@ export type Authority = ReturnType<typeof makeAuthority>
 
 /** Skills of folders that a policy guards. */
 export async function startGuarded (
-  t: Test, bases: string | readonly (string | RootOptions)[], policy: TrustPolicy, options: Partial<SkillManagerOptions> = {},
+  t: Test, bases: string | readonly (string | RootOptions)[], policy: TrustPolicy,
+  options: Partial<SkillManagerOptions> = {},
   stateName = 'state'
 ): Promise<{ readonly skills: SkillManager, readonly trust: Trust, readonly log: readonly string[] }> {
   const log: string[] = []

@@ -1,4 +1,6 @@
-/** The real `skills` command-line client, run against a service: offline, with telemetry off, in a folder of its own. */
+/**
+ * The real `skills` command-line client, run against a service: offline, with telemetry off, in a folder of its own.
+ */
 
 import { execFile } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
@@ -24,14 +26,26 @@ net.Socket.prototype.connect = function (...args) {
 export const OFFLINE = `data:text/javascript,${encodeURIComponent(OFFLINE_CODE)}`
 
 /** Installs everything that a server offers; gives both outputs without colours, and the folder of the skills. */
-export async function installSkills (url: string, { cli, node = process.execPath, cwd }: { readonly cli: string, readonly node?: string, readonly cwd: string }): Promise<{ readonly succeeded: boolean, readonly output: string, readonly folder: string }> {
+export async function installSkills (url: string, { cli, node = process.execPath, cwd }: {
+  readonly cli: string
+  readonly node?: string
+  readonly cwd: string
+}): Promise<{
+  readonly succeeded: boolean
+  readonly output: string
+  readonly folder: string
+}> {
   return await new Promise((resolve) => {
     execFile(node, ['--import', OFFLINE, cli, 'add', url, '-y', '--agent', 'claude-code'], {
       cwd,
       timeout: 60_000,
       env: { PATH: process.env['PATH'], HOME: cwd, DISABLE_TELEMETRY: '1', DO_NOT_TRACK: '1', CI: '1' }
     }, (error, stdout, stderr) => {
-      resolve({ succeeded: error === null, output: stripVTControlCharacters(stdout + stderr), folder: join(cwd, '.claude/skills') })
+      resolve({
+        succeeded: error === null,
+        output: stripVTControlCharacters(stdout + stderr),
+        folder: join(cwd, '.claude/skills')
+      })
     })
   })
 }
@@ -63,5 +77,6 @@ export function differences (a: string, b: string): readonly string[] {
 function filesIn (folder: string): readonly string[] {
   if (!existsSync(folder)) return []
   const entries = readdirSync(folder, { withFileTypes: true, recursive: true })
-  return entries.filter((entry) => entry.isFile()).map(({ parentPath, name }) => join(parentPath, name).slice(folder.length + 1))
+  return entries.filter((entry) => entry.isFile()).map(({ parentPath, name }) =>
+    join(parentPath, name).slice(folder.length + 1))
 }

@@ -10,7 +10,8 @@ import { logCatalog } from '../../src/operator/catalog-log.ts'
 export { createFaultyDisk, failing, type FaultyDisk, osError } from './disk.ts'
 
 /** A valid main file. */
-export function skillText (name: string, body = `Instructions of ${name}.\n`, description = `What ${name} is for`): string {
+export function skillText (name: string, body = `Instructions of ${name}.\n`,
+  description = `What ${name} is for`): string {
   return `---\nname: ${name}\ndescription: ${description}\n---\n${body}`
 }
 
@@ -33,7 +34,8 @@ export function saveAtomically (file: string, text: string, temporary = `${file}
 }
 
 /** A manager without a watcher, closed with the test. */
-export function createManager (t: Test, projectRoots: SkillManagerOptions['projectRoots'], options: Partial<SkillManagerOptions> = {}): SkillManager {
+export function createManager (t: Test, projectRoots: SkillManagerOptions['projectRoots'],
+  options: Partial<SkillManagerOptions> = {}): SkillManager {
   const manager = createSkillManager({ projectRoots, watcher: false, ...options })
   logCatalog(manager.catalog, options.log)
   t.teardown(() => manager.close())
@@ -41,7 +43,8 @@ export function createManager (t: Test, projectRoots: SkillManagerOptions['proje
 }
 
 /** The same, started and indexed. */
-export async function startManager (t: Test, projectRoots: SkillManagerOptions['projectRoots'], options: Partial<SkillManagerOptions> = {}): Promise<SkillManager> {
+export async function startManager (t: Test, projectRoots: SkillManagerOptions['projectRoots'],
+  options: Partial<SkillManagerOptions> = {}): Promise<SkillManager> {
   const manager = createManager(t, projectRoots, options)
   await manager.initialize()
   return manager
@@ -75,7 +78,9 @@ const MAX_INTERVAL_MS = 20
 export async function until (holds: () => boolean | Promise<boolean>, deadlineMs = 60_000): Promise<void> {
   const start = performance.now()
   for (let asked = 1; !await holds(); asked++) {
-    if (performance.now() - start > deadlineMs) throw new Error(`still not so after ${deadlineMs} ms: ${holds.toString()}`)
+    if (performance.now() - start > deadlineMs) {
+      throw new Error(`still not so after ${deadlineMs} ms: ${holds.toString()}`)
+    }
     await (asked < TURNS ? nextTurn() : sleep(Math.min(asked - TURNS + 1, MAX_INTERVAL_MS)))
   }
 }
@@ -89,7 +94,10 @@ export function passTick (folder: string): void {
   fs.rmSync(probe)
 }
 
-/** Files and folders below a folder that this process has open. Other tests of the process open and close their own meanwhile. */
+/**
+ * Files and folders below a folder that this process has open. Other tests of the process open and close their own
+ * meanwhile.
+ */
 export function countOpenBelow (folder: string): number {
   const path = fs.realpathSync(folder)
   return fs.readdirSync('/proc/self/fd').filter((descriptor) => isOpenBelow(path, descriptor)).length

@@ -20,13 +20,18 @@ export function sourceAt (address: string, more: Partial<Source> = {}): Source {
 }
 
 /** Opens sources, syncs them once, and starts a manager on what they publish. */
-export async function openSources (t: Test, sources: readonly RootSpec[], { guard, stateDir = join(t.testdirName, 'state'), ...options }: Partial<SourcesOptions> & { stateDir?: string, guard?: Parameters<Sources['guardBy']>[0] } = {}) {
+export async function openSources (t: Test, sources: readonly RootSpec[],
+  { guard, stateDir = join(t.testdirName, 'state'), ...options }: Partial<SourcesOptions> & {
+    stateDir?: string
+    guard?: Parameters<Sources['guardBy']>[0]
+  } = {}) {
   const log: LogLine[] = []
   const logger: CoreLog = {
     info: (details, message) => { log.push({ level: 'info', details, message }) },
     warn: (details, message) => { log.push({ level: 'warn', details, message }) }
   }
-  const opened = new Sources({ env: { PATH: process.env['PATH'] }, log: logger, state: new StateFolder(stateDir), ...options })
+  const opened =
+    new Sources({ env: { PATH: process.env['PATH'] }, log: logger, state: new StateFolder(stateDir), ...options })
   t.teardown(() => opened.close())
   await opened.set(sources)
   if (guard !== undefined) opened.guardBy(guard)

@@ -3,7 +3,9 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import type { Test } from 'tap'
 
-/** What `plainWork` takes on the machine that the contract's milliseconds were tried on, when nothing else runs there. */
+/**
+ * What `plainWork` takes on the machine that the contract's milliseconds were tried on, when nothing else runs there.
+ */
 const PLAIN_WORK_MS = 4.2
 /** How long a limit is tried for, and at least how often, before it counts as missed. */
 const PATIENCE_MS = 20_000
@@ -12,8 +14,8 @@ const MIN_TRIES = 10
 const TEXT = 'The quick brown fox jumps over the lazy dog. '.repeat(2_000)
 
 /**
- * Asserts that `run` is done within `limit` milliseconds, on a machine that has other things to do. It is tried again as
- * long as it is late, and of each try the less of wall clock and CPU time counts. A slow machine gets more time, by
+ * Asserts that `run` is done within `limit` milliseconds, on a machine that has other things to do. It is tried again
+ * as long as it is late, and of each try the less of wall clock and CPU time counts. A slow machine gets more time, by
  * as much as it is slower at plain work.
  * @returns what the last try gave
  */
@@ -24,12 +26,17 @@ export async function checkTime<T> (t: Test, limit: number, run: () => T, what =
 }
 
 /** The best time of some tries, and what is allowed for it on this machine, in milliseconds. */
-export async function timeWithin<T> (limit: number, run: () => T): Promise<{ readonly value: Awaited<T>, readonly took: number, readonly allowed: number }> {
+export async function timeWithin<T> (limit: number, run: () => T): Promise<{
+  readonly value: Awaited<T>
+  readonly took: number
+  readonly allowed: number
+}> {
   const begun = performance.now()
   let { value, took } = await timeOf(run)
   let plain = Infinity
   let slowness = 1
-  for (let tries = 1; took >= limit * slowness && (tries < MIN_TRIES || performance.now() - begun < PATIENCE_MS); tries++) {
+  for (let tries = 1; took >= limit * slowness &&
+    (tries < MIN_TRIES || performance.now() - begun < PATIENCE_MS); tries++) {
     const again = await timeOf(run)
     plain = Math.min(plain, (await timeOf(plainWork)).took)
     value = again.value
@@ -39,7 +46,10 @@ export async function timeWithin<T> (limit: number, run: () => T): Promise<{ rea
   return { value, took, allowed: limit * slowness }
 }
 
-/** The less of wall clock and CPU time: neither other processes nor the compiler's threads are the work of what is measured. */
+/**
+ * The less of wall clock and CPU time: neither other processes nor the compiler's threads are the work of what is
+ * measured.
+ */
 async function timeOf<T> (run: () => T): Promise<{ readonly value: Awaited<T>, readonly took: number }> {
   const wall = performance.now()
   const cpu = process.cpuUsage()
@@ -61,8 +71,8 @@ function plainWork (): void {
 const STOPWATCH_STEP_MS = 50
 
 /**
- * Starts to count milliseconds; the returned function says how many there were. A pause of the whole machine, or of this process,
- * counts as one step: whatever is waited for has made no progress in it either.
+ * Starts to count milliseconds; the returned function says how many there were. A pause of the whole machine, or of
+ * this process, counts as one step: whatever is waited for has made no progress in it either.
  */
 export function startStopwatch (): () => number {
   let counted = 0

@@ -40,7 +40,8 @@ export function inIndex (manager: SkillManager): string[] {
 }
 
 /** A manager with the real watcher, set up or degraded. */
-export async function startWatching (t: Test, root: string, options: Partial<SkillManagerOptions> = {}): Promise<SkillManager> {
+export async function startWatching (t: Test, root: string,
+  options: Partial<SkillManagerOptions> = {}): Promise<SkillManager> {
   const manager = createSkillManager({ projectRoots: [root], tickMs: NO_TICKS, ...options })
   logCatalog(manager.catalog, options.log)
   t.teardown(() => manager.close())
@@ -61,7 +62,10 @@ export function numbered (count: number, prefix = 'skill'): string[] {
   return Array.from({ length: count }, (_, i) => `${prefix}-${i}`)
 }
 
-/** A skill manager with the real watcher, and a feed that has inspected all skills once and watches what is inside of them. */
+/**
+ * A skill manager with the real watcher, and a feed that has inspected all skills once and watches what is inside of
+ * them.
+ */
 export async function follow (t: Test, root: string, options: Partial<SkillManagerOptions> = {}) {
   // Older than any step of a timestamp: skills that a test has just made count as made long ago.
   const skills = await startWatching(t, root, { disk: createFaultyDisk({ ageMs: 60_000 }), ...options })

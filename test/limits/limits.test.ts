@@ -37,12 +37,15 @@ interface LimitedOptions {
 const login = fp(async (app) => {
   app.addHook('onRequest', async (request) => {
     const name = request.headers['x-test-principal']
-    const known = typeof name === 'string' ? { id: `token:${name}`, name, kind: 'token' as const } : { id: 'anonymous', name: 'anonymous', kind: 'anonymous' as const }
+    const known = typeof name === 'string'
+      ? { id: `token:${name}`, name, kind: 'token' as const }
+      : { id: 'anonymous', name: 'anonymous', kind: 'anonymous' as const }
     request.principal = { ...known, groups: [], scopes: new Set(), view: '' } satisfies Principal
   })
 })
 
-async function buildLimited (t: Test, { proxies = [], principals = false, burst = 20, rate = 0.01 }: LimitedOptions = {}) {
+async function buildLimited (t: Test,
+  { proxies = [], principals = false, burst = 20, rate = 0.01 }: LimitedOptions = {}) {
   let limits: Limits | undefined
   const limiters: RateLimiterMemory[] = []
   const limiter = (options: ConstructorParameters<typeof RateLimiterMemory>[0]) => {
@@ -85,7 +88,8 @@ async function newWindow (): Promise<Limited> {
   return shared
 }
 
-async function spend (service: Limited, count: number, path = '/skills/demo', headers: Readonly<Record<string, string>> = {}): Promise<number[]> {
+async function spend (service: Limited, count: number, path = '/skills/demo',
+  headers: Readonly<Record<string, string>> = {}): Promise<number[]> {
   return await Promise.all(Array.from({ length: count }, async () => (await service.get(path, headers))[0]))
 }
 
@@ -95,7 +99,9 @@ t.test('K67: a client that loops gets 429 with Retry-After, and is served again 
   const { status, headers, json } = await service.fetch('/skills/demo')
   t.equal(status, 429)
   t.equal(headers.get('cache-control'), 'no-store')
-  t.match(json(), { code: 'rate_limited', detail: /^The limit is 20 units in 2 s for address 127\.0\.0\.1; try again in \d+ s$/ })
+  t.match(json(), {
+    code: 'rate_limited', detail: /^The limit is 20 units in 2 s for address 127\.0\.0\.1; try again in \d+ s$/
+  })
   await new Promise((resolve) => setTimeout(resolve, Number(headers.get('retry-after')) * 1_000))
   t.strictSame(await service.get('/skills/demo'), [200, 0])
 })
@@ -111,7 +117,8 @@ t.test('K67: probes are never limited; unknown routes and other methods are', as
 t.test('K67: calls are counted and not requests: those past the limit get a sentence for the model', async (t) => {
   const service = await newWindow()
   const before = service.refusals().units ?? 0
-  const calls = Array.from({ length: 25 }, (_, i) => ({ id: `c${i}`, type: 'function', function: { name: 'get_skill', arguments: '{"skill_name":"demo"}' } }))
+  const calls = Array.from({ length: 25 },
+    (_, i) => ({ id: `c${i}`, type: 'function', function: { name: 'get_skill', arguments: '{"skill_name":"demo"}' } }))
   const { status, json } = await service.post('/agent/tool-call', calls)
   const contents = (json() as Array<{ readonly content: string }>).map(({ content }) => content)
   t.equal(status, 200)
@@ -124,7 +131,8 @@ t.test('K67: calls are counted and not requests: those past the limit get a sent
   t.equal((await service.post('/agent/tool-call', calls.slice(0, 10))).status, 200)
 })
 
-t.test('K67: a search costs the same through every door, and any other call through MCP or /agent/tools is one unit', async (t) => {
+t.test('K67: a search costs the same through every door, and any other call through MCP or ' +
+  '/agent/tools is one unit', async (t) => {
   const search = { name: 'search_skills', arguments: { query: 'demo' } }
   const read = { name: 'get_skill', arguments: { skill_name: 'demo' } }
   const doors: ReadonlyArray<(service: Limited, call: typeof search | typeof read) => Promise<number>> = [
@@ -143,16 +151,19 @@ t.test('K67: a search costs the same through every door, and any other call thro
     t.equal(await door(service, read), 429)
   }
   await service.pass()
-  const call = (i: number) => ({ id: `c${i}`, type: 'function', function: { name: 'search_skills', arguments: '{"query":"demo"}' } })
+  const call = (i: number) =>
+    ({ id: `c${i}`, type: 'function', function: { name: 'search_skills', arguments: '{"query":"demo"}' } })
   const { json } = await service.post('/agent/tool-call', Array.from({ length: 8 }, (_, i) => call(i)))
-  t.equal((json() as Array<{ readonly content: string }>).filter(({ content }) => content.includes('Rate limit')).length, 2)
+  t.equal(
+    (json() as Array<{ readonly content: string }>).filter(({ content }) => content.includes('Rate limit')).length, 2)
 })
 
 t.test('K67: large answers and searches cost more', async (t) => {
   const service = await newWindow()
   t.equal((await service.get('/skills/demo/files/large.bin'))[0], 200)
   t.equal((await service.get('/catalog?q=demo'))[0], 200)
-  t.equal((await service.get('/skills/demo/files/large.bin', { 'if-none-match': '*' }))[0], 304, 'whoever has the file gets none')
+  t.equal((await service.get('/skills/demo/files/large.bin', { 'if-none-match': '*' }))[0], 304,
+    'whoever has the file gets none')
   const statuses = await spend(service, 15)
   t.equal(statuses.filter((status) => status === 200).length, 13, '20 - 1 - 2 - 3 - 1')
 })
@@ -183,10 +194,13 @@ t.test('K67: behind a trusted proxy each client has its own limit, and the log h
   const service = await buildLimited(t, { proxies: ['127.0.0.0/8'] })
   await spend(service, 20, '/skills/demo', { 'x-forwarded-for': '203.0.113.7' })
   t.equal((await service.get('/skills/demo', { 'x-forwarded-for': '203.0.113.7' }))[0], 429)
-  t.equal((await service.get('/skills/demo', { 'x-forwarded-for': '6.6.6.6, 203.0.113.7' }))[0], 429, 'what the client has put before')
+  t.equal((await service.get('/skills/demo', { 'x-forwarded-for': '6.6.6.6, 203.0.113.7' }))[0], 429,
+    'what the client has put before')
   t.equal((await service.get('/skills/demo', { 'x-forwarded-for': '203.0.113.8' }))[0], 200)
   await spend(service, 20, '/skills/demo', { 'x-forwarded-for': '2001:db8::1' })
-  for (const [client, status] of [['2001:db8::ffff:2', 429], ['2001:db8:0:1::1', 200]] as const) t.equal((await service.get('/skills/demo', { 'x-forwarded-for': client }))[0], status, client)
+  for (const [client, status] of [['2001:db8::ffff:2', 429], ['2001:db8:0:1::1', 200]] as const) {
+    t.equal((await service.get('/skills/demo', { 'x-forwarded-for': client }))[0], status, client)
+  }
   t.match(service.log().filter(({ msg }) => msg === 'request completed').map(({ client }) => client), ['203.0.113.7'])
   t.notOk(service.log().some(({ msg }) => String(msg).startsWith('X-Forwarded-For is ignored')))
 })
@@ -212,7 +226,8 @@ t.test('K67: the client is the last address that no trusted proxy has', async (t
   ] as const).entries()) {
     const headers = { 'x-forwarded-for': forwarded, 'x-request-id': String(index) }
     await app.inject({ url: '/skills', remoteAddress: peer, headers })
-    t.match(await logged(({ reqId, status }) => reqId === String(index) && status !== undefined), { client }, `${peer} ${forwarded}`)
+    t.match(await logged(({ reqId, status }) => reqId === String(index) && status !== undefined), { client },
+      `${peer} ${forwarded}`)
   }
 })
 
@@ -226,10 +241,12 @@ t.test('K67: without trusted proxies X-Forwarded-For changes nothing; the log sa
   t.ok(lines.filter(({ msg }) => msg === 'request completed').every(({ client }) => client === '127.0.0.1'))
   const warnings = lines.filter(({ msg }) => String(msg).startsWith('X-Forwarded-For is ignored'))
   t.match(warnings, [{ peer: '127.0.0.1' }])
-  t.equal(lines.indexOf(warnings[0] ?? {}), lines.findIndex(({ code }) => code === 'host_not_allowed') - 1, 'with the first')
+  t.equal(lines.indexOf(warnings[0] ?? {}), lines.findIndex(({ code }) => code === 'host_not_allowed') - 1,
+    'with the first')
 })
 
-t.test('K67: a caller has at most sixteen streams of events through all doors, and another one its own; each takes ten units', async (t) => {
+t.test('K67: a caller has at most sixteen streams of events through all doors, and another one its own; each ' +
+  'takes ten units', async (t) => {
   const service = await buildLimited(t, { burst: 20 * 10 + 1, principals: true })
   const warnings: Error[] = []
   const warn = (warning: Error) => { warnings.push(warning) }
@@ -237,7 +254,8 @@ t.test('K67: a caller has at most sixteen streams of events through all doors, a
   t.teardown(() => { process.off('warning', warn) })
   const abort = new AbortController()
   const open = async (headers: Readonly<Record<string, string>> = {}, path = '/events', init: RequestInit = {}) => {
-    const response = await fetch(`${service.url}${path}`, { ...init, headers: { ...init.headers, ...headers }, signal: abort.signal })
+    const response = await fetch(`${service.url}${path}`,
+      { ...init, headers: { ...init.headers, ...headers }, signal: abort.signal })
     if (response.status === 200) await response.body?.getReader().read()
     return response
   }
@@ -247,13 +265,16 @@ t.test('K67: a caller has at most sixteen streams of events through all doors, a
   for (let i = 0; i < 3; i++) t.equal((await open({ accept: '*/*' })).status, 200)
   for (let i = 0; i < 4; i++) t.equal((await open({ accept: 'text/event-stream' }, '/mcp')).status, 200)
   for (let i = 0; i < 4; i++) t.equal((await listen()).status, 200)
-  const refused = [await open({ accept: 'text/event-stream' }), await open({ accept: 'text/*' }), await open({ accept: 'text/event-stream' }, '/mcp'), await listen()]
+  const refused = [await open({ accept: 'text/event-stream' }), await open({ accept: 'text/*' }),
+    await open({ accept: 'text/event-stream' }, '/mcp'), await listen()]
   for (const answer of refused) {
     t.equal(answer.status, 429)
     t.match(await answer.json(), { code: 'rate_limited', detail: /^The limit is 16 streams of events for address/ })
   }
-  t.equal((await service.raw('HEAD', '/events', { headers: ['Accept: text/event-stream'] })).status, 200, 'a HEAD has no stream')
-  t.equal((await service.get('/skills/demo'))[0], 429, 'sixteen streams, four attempts and the HEAD have taken all units')
+  t.equal((await service.raw('HEAD', '/events', { headers: ['Accept: text/event-stream'] })).status, 200,
+    'a HEAD has no stream')
+  t.equal((await service.get('/skills/demo'))[0], 429,
+    'sixteen streams, four attempts and the HEAD have taken all units')
   t.equal((await open({ accept: 'text/event-stream', 'x-test-principal': 'other' })).status, 200)
   t.equal(service.refusals().streams, 4)
   abort.abort()
@@ -267,12 +288,15 @@ t.test('K67: a caller has at most sixteen streams of events through all doors, a
   t.strictSame(warnings, [], 'Node takes more than ten listeners of one answer for a leak')
 })
 
-const CALLS = jsonRequest('POST', '/agent/tool-call', Array.from({ length: MAX_TOOL_CALLS }, () => ({ function: { name: 'list_skills' } })))
+const CALLS = jsonRequest('POST', '/agent/tool-call',
+  Array.from({ length: MAX_TOOL_CALLS }, () => ({ function: { name: 'list_skills' } })))
 
 t.test('K67: on a loopback address without callers nothing is limited, unless the setting says so', async (t) => {
   const root = t.testdir(skillFolders('demo'))
-  for (const [limits, host, isLimited] of [['auto', '127.0.0.1', false], ['off', '0.0.0.0', false], ['on', '127.0.0.1', true]] as const) {
-    const { port, stop } = await startProcess(t, { args: [root], env: { HOST: host, LIMITS: limits, LIMIT_RATE: '1', LIMIT_BURST: '50' } })
+  for (const [limits, host, isLimited] of [['auto', '127.0.0.1', false], ['off', '0.0.0.0', false],
+    ['on', '127.0.0.1', true]] as const) {
+    const { port, stop } = await startProcess(t,
+      { args: [root], env: { HOST: host, LIMITS: limits, LIMIT_RATE: '1', LIMIT_BURST: '50' } })
     const connection = await openRaw(`http://127.0.0.1:${port}`)
     const { text } = await connection.send(CALLS).response()
     t.equal(text.split('Rate limit: try again').length - 1, isLimited ? MAX_TOOL_CALLS - 50 : 0, limits)
@@ -282,7 +306,10 @@ t.test('K67: on a loopback address without callers nothing is limited, unless th
 })
 
 async function startRedis (t: Test, port: number): Promise<ChildProcess> {
-  const redis = spawn('redis-server', ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'], { stdio: ['ignore', 'pipe', 'ignore'] })
+  const redis = spawn('redis-server',
+    ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'], {
+      stdio: ['ignore', 'pipe', 'ignore']
+    })
   t.teardown(() => { redis.kill('SIGKILL') })
   for await (const chunk of redis.stdout) if (String(chunk).includes('Ready to accept connections')) break
   return redis
@@ -326,7 +353,10 @@ async function startReplica (t: Test, port: number, url = `redis://:CANARY-PASSW
 }
 
 const noRedis = hasProgram('redis-server', '--version') ? false : 'redis-server is not installed'
-t.test('K67: replicas share one limit through Redis, and a store that hangs or goes away costs accuracy and no answer', { skip: noRedis }, async (t) => {
+t.test('K67: replicas share one limit through Redis, and a store that hangs or goes away costs accuracy ' +
+  'and no answer', {
+  skip: noRedis
+}, async (t) => {
   const port = await freePort()
   let redis = await startRedis(t, port)
   const [one, two] = [await startReplica(t, port), await startReplica(t, port)]
@@ -383,7 +413,8 @@ const REFUSALS = [
   { commands: ['set', 'eval'], error: 'NOPERM this user has no permissions to run the \'set\' command' }
 ]
 
-t.test('K67: a store that answers with errors costs no answer; each is counted, and the store is tried again', async (t) => {
+t.test('K67: a store that answers with errors costs no answer; each is counted, and the store ' +
+  'is tried again', async (t) => {
   for (const { commands, error } of REFUSALS) {
     let isRefusing = true
     const written: string[] = []

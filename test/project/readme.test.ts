@@ -201,7 +201,8 @@ t.test('the configuration files that are shown can be read, and one has every ki
 
 t.test('every link inside the documents leads somewhere', async (t) => {
   for (const document of DOCUMENTS) {
-    for (const [, link = ''] of read(document).replaceAll(FENCED, '').replaceAll(/`[^`\n]+`/g, '').matchAll(/\]\(([^)\s]+)\)/g)) {
+    for (const [, link = ''] of read(document).replaceAll(FENCED, '').replaceAll(/`[^`\n]+`/g, '').matchAll(
+      /\]\(([^)\s]+)\)/g)) {
       const isInRepository = link.startsWith(REPOSITORY)
       if (/^https?:/.test(link) && !isInRepository) continue
       const [path = '', anchor] = link.replace(REPOSITORY, '').split('#')
@@ -225,7 +226,8 @@ t.test('K79: each code has a heading that reports link to, and an example (if no
   for (const code of Object.keys(FINDINGS)) {
     t.ok(findings.includes(`\n### \`${code}\`\n`), code)
     const hasExample = Object.hasOwn(FINDING_EXAMPLES, code)
-    t.equal(hasExample, !WITHOUT_EXAMPLE.has(code), `test/helper/finding-examples.ts has an example of ${code}, or says why not`)
+    t.equal(hasExample, !WITHOUT_EXAMPLE.has(code),
+      `test/helper/finding-examples.ts has an example of ${code}, or says why not`)
   }
 })
 

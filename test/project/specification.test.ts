@@ -12,7 +12,7 @@ const STATEMENT = /^- \*\*(K\d+)\*\* /gm
 /** The first argument of a call of `test`, if it begins as a literal: what a template inserts does not matter. */
 const TEST_NAME = /\.test\(\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|`((?:[^`\\]|\\.)*)`)/g
 
-/** One id or several at the beginning of a name: `K12`, `K12: …`, `K3 K14: …`, `K12, K13: …`, `K1 and K2: …`. */
+/** One id or several at the beginning of a name: `K12: …`, `K3 K14: …`, `K12, K13: …`, `K1 and K2: …`. */
 const LEADING_IDS = /^K\d+(?:(?:,| and)? K\d+)*\b/
 
 function sourcesBelow (folder: string): string[] {

@@ -20,7 +20,12 @@ new NodeTracerProvider({ spanProcessors: [processor] }).register()
 `
 
 interface Exported {
-  readonly resourceSpans: ReadonlyArray<{ readonly scopeSpans: ReadonlyArray<{ readonly scope: { readonly name: string }, readonly spans: ReadonlyArray<{ readonly name: string, readonly traceId: string }> }> }>
+  readonly resourceSpans: ReadonlyArray<{
+    readonly scopeSpans: ReadonlyArray<{
+      readonly scope: { readonly name: string }
+      readonly spans: ReadonlyArray<{ readonly name: string, readonly traceId: string }>
+    }>
+  }>
 }
 
 /** A collector that takes spans. */
@@ -36,7 +41,9 @@ async function startCollector (t: Test) {
     server.closeAllConnections()
     server.close()
   })
-  const spans = () => exported.flatMap(({ resourceSpans }) => resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap(({ scope, spans }) => spans.map((span) => ({ ...span, scope: scope.name })))))
+  const spans = () => exported.flatMap(
+    ({ resourceSpans }) => resourceSpans.flatMap(({ scopeSpans }) =>
+      scopeSpans.flatMap(({ scope, spans }) => spans.map((span) => ({ ...span, scope: scope.name })))))
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, spans }
 }
 
@@ -44,7 +51,10 @@ async function startTraced (t: Test, endpoint: string) {
   const folder = t.testdir({ skills: { demo: skill('demo') }, 'otel.mjs': OTEL })
   writeFileSync(join(folder, 'otel.mjs'), OTEL)
   return await startProcess(t, {
-    args: [join(folder, 'skills')], env: { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }, nodeOptions: ['--import', pathToFileURL(join(folder, 'otel.mjs')).href]
+    args: [join(folder, 'skills')],
+    env: { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint },
+    nodeOptions: ['--import',
+      pathToFileURL(join(folder, 'otel.mjs')).href]
   })
 }
 
@@ -52,7 +62,8 @@ t.test('K72: spans reach a collector over OTLP, in the trace of the caller', asy
   const collector = await startCollector(t)
   const service = await startTraced(t, collector.url)
   const trace = '4bf92f3577b34da6a3ce929d0e0e4736'
-  await (await fetch(`${service.url}/skills/demo`, { headers: { traceparent: `00-${trace}-00f067aa0ba902b7-01` } })).text()
+  await (await fetch(`${service.url}/skills/demo`,
+    { headers: { traceparent: `00-${trace}-00f067aa0ba902b7-01` } })).text()
   const requests = () => collector.spans().filter(({ name }) => name === 'GET /skills/:name')
   await until(() => requests().length > 0)
   t.match(requests(), [{ traceId: trace, scope: '@fastify/otel' }])

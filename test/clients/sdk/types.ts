@@ -1,24 +1,35 @@
 /**
- * Checked by the compiler (`npm run test:clients`): what providers and their SDKs hand to a program, take back and want in a
- * request, against our calls, results and definitions. Schemas stand for results: the tests of the routes hold real answers
- * against them.
+ * Checked by the compiler (`npm run test:clients`): what providers and their SDKs hand to a program, take back and want
+ * in a request, against our calls, results and definitions. Schemas stand for results: the tests of the routes hold
+ * real answers against them.
  */
-import type { Message, MessageParam, Tool as AnthropicTool, ToolResultBlockParam, ToolUseBlockParam } from '@anthropic-ai/sdk/resources/messages/messages'
-import type { ContentBlock, ConverseCommandOutput, Message as BedrockMessage, Tool as BedrockTool } from '@aws-sdk/client-bedrock-runtime'
+import type {
+  Message, MessageParam, Tool as AnthropicTool, ToolResultBlockParam, ToolUseBlockParam
+} from '@anthropic-ai/sdk/resources/messages/messages'
+import type {
+  ContentBlock, ConverseCommandOutput, Message as BedrockMessage, Tool as BedrockTool
+} from '@aws-sdk/client-bedrock-runtime'
 import type { GenerateContentResponse, Part, Tool as GeminiTool } from '@google/genai'
 import type { Interactions } from '@google/genai'
 import type { ToolCall as LangChainCall, ToolMessageFields } from '@langchain/core/messages'
-import type { ChatCompletionResponse, ToolMessage as MistralMessage, Tool as MistralTool } from '@mistralai/mistralai/models/components'
-import type { CallToolRequest, CallToolResult, JSONRPCRequest, JSONRPCResultResponse, Tool as McpTool } from '@modelcontextprotocol/client'
+import type {
+  ChatCompletionResponse, ToolMessage as MistralMessage, Tool as MistralTool
+} from '@mistralai/mistralai/models/components'
+import type {
+  CallToolRequest, CallToolResult, JSONRPCRequest, JSONRPCResultResponse, Tool as McpTool
+} from '@modelcontextprotocol/client'
 import type { Static, TSchema } from '@sinclair/typebox'
 import type { ToolModelMessage, ToolResultPart } from 'ai'
 import type { Cohere } from 'cohere-ai'
 import type { ChatResponse, Message as OllamaMessage, Tool as OllamaTool } from 'ollama'
 import type { Run, RunSubmitToolOutputsParams } from 'openai/resources/beta/threads/runs/runs'
 import type {
-  ChatCompletion, ChatCompletionFunctionMessageParam, ChatCompletionFunctionTool, ChatCompletionMessage, ChatCompletionMessageFunctionToolCall, ChatCompletionToolMessageParam
+  ChatCompletion, ChatCompletionFunctionMessageParam, ChatCompletionFunctionTool, ChatCompletionMessage,
+  ChatCompletionMessageFunctionToolCall, ChatCompletionToolMessageParam
 } from 'openai/resources/chat/completions/completions'
-import type { FunctionTool, Response, ResponseCustomToolCallOutput, ResponseFunctionToolCall, ResponseInputItem } from 'openai/resources/responses/responses'
+import type {
+  FunctionTool, Response, ResponseCustomToolCallOutput, ResponseFunctionToolCall, ResponseInputItem
+} from 'openai/resources/responses/responses'
 import type { ToolCallHandler } from '../../../src/tools/calls/tool-call.ts'
 import type { langchain } from '../../../src/tools/dialects/sdk/langchain.ts'
 import type { cohere, mistral } from '../../../src/tools/dialects/sdk/mistral-cohere.ts'
@@ -37,10 +48,15 @@ import type { openaiResponses } from '../../../src/tools/dialects/wire/openai-re
 /** Does not compile unless the first is assignable to the second. */
 type Assignable<Ours extends Theirs, Theirs> = [Ours, Theirs]
 
-/** As JSON has it, once it has been sent: providers' types know no `readonly`, and index signatures only of type literals. */
+/**
+ * As JSON has it, once it has been sent: providers' types know no `readonly`, and index signatures only of type
+ * literals.
+ */
 type Sent<T> = { -readonly [Key in keyof T]: Sent<T[Key]> }
 
-type Definition<Dialect extends { writeDefinitions (tools: never): readonly unknown[] }> = Sent<ReturnType<Dialect['writeDefinitions']>[number]>
+type Definition<Dialect extends {
+  writeDefinitions (tools: never): readonly unknown[]
+}> = Sent<ReturnType<Dialect['writeDefinitions']>[number]>
 type Call<Dialect extends { readonly example: unknown }> = Sent<Dialect['example']>
 
 /** The result of a call that had this kind of id. */
@@ -66,7 +82,9 @@ type BedrockResult = Result<typeof bedrock>['toolResult']
 export type Results = [
   Assignable<Result<typeof openaiChat, 'tool_call_id'>, ChatCompletionToolMessageParam>,
   Assignable<Result<typeof openaiLegacy>, ChatCompletionFunctionMessageParam>,
-  Assignable<Result<typeof openaiResponses, 'call_id'>, ResponseInputItem.FunctionCallOutput | ResponseCustomToolCallOutput>,
+  Assignable<
+    Result<typeof openaiResponses, 'call_id'>, ResponseInputItem.FunctionCallOutput | ResponseCustomToolCallOutput
+  >,
   Assignable<Result<typeof anthropic, 'tool_use_id'>, ToolResultBlockParam>,
   Assignable<{ role: 'user', content: Array<Result<typeof anthropic, 'tool_use_id'>> }, MessageParam>,
   Assignable<{ functionResponse: Omit<Result<typeof gemini>['functionResponse'], 'id'> & { id: string } }, Part>,
@@ -100,6 +118,7 @@ export type DocumentedCalls = [
 /** K34: whole responses go in as they come. */
 export type Inputs = Assignable<
   ChatCompletion | ChatCompletionMessage | Response | Message | GenerateContentResponse | CallToolRequest |
-  ConverseCommandOutput | ChatCompletionResponse | Cohere.V2ChatResponse | ChatResponse | Interactions.Interaction | Run,
+  ConverseCommandOutput | ChatCompletionResponse | Cohere.V2ChatResponse | ChatResponse |
+  Interactions.Interaction | Run,
   Parameters<ToolCallHandler>[0]
 >
