@@ -13,9 +13,8 @@ const {
   OPENAI_MODEL = 'scripted'
 } = process.env
 
-const INSTRUCTIONS = 'Skills are folders of instructions. Before you work on a task, list or search the ' +
-  'skills, and read ' +
-  'the one that fits. Follow it, and read the files that it names when you need them.'
+const INSTRUCTIONS = 'Skills are folders of instructions. Before you work on a task, list or search the skills, and ' +
+  'read the one that fits. Follow it, and read the files that it names when you need them.'
 
 const MAX_TURNS = 10
 

@@ -168,7 +168,8 @@ export class RawConnection {
       const left = deadline - performance.now()
       if (this.#ended || left <= 0) {
         const received = JSON.stringify(this.received.toString('latin1', 0, 500))
-        throw new Error(`${this.#ended ? 'The connection ended' : 'Time ran out'} before ${what}; received: ${received}`)
+        throw new Error(
+          `${this.#ended ? 'The connection ended' : 'Time ran out'} before ${what}; received: ${received}`)
       }
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, left)

@@ -160,7 +160,10 @@ t.test('one service', async (t) => {
         return prompts.length === 1
           ? { content: calls, finishReason: { unified: 'tool-calls', raw: 'x' }, usage, warnings: [] }
           : {
-              content: [{ type: 'text', text: 'Done.' }], finishReason: { unified: 'stop', raw: 'x' }, usage, warnings: []
+              content: [{ type: 'text', text: 'Done.' }],
+              finishReason: { unified: 'stop', raw: 'x' },
+              usage,
+              warnings: []
             }
       }
     })
