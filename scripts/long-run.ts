@@ -12,6 +12,8 @@ const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 /** Exit code for a wrong command line. */
 const USAGE_ERROR = 2
+/** Exit code of a check that cannot run here; `.ci/run` counts it neither as passed nor as failed. */
+const SKIPPED = 75
 
 export interface LongRun {
   /** Names the part of the work that begins now: one line on a terminal, nothing in a pipe. */
@@ -57,10 +59,10 @@ export function refuseCommandLine (sentence: string): never {
 }
 
 /**
- * Runs a command until its end or a signal, then its cleanups. The exit code is 0, or 1 if the command returned false
- * or threw. After a signal the exit code is 128 plus the number of the signal.
+ * Runs a command until its end or a signal, then its cleanups. The exit code is 0, 75 if the command was skipped, or 1
+ * if it returned false or threw. After a signal the exit code is 128 plus the number of the signal.
  */
-export async function runLong (command: (run: LongRun) => Promise<boolean>): Promise<void> {
+export async function runLong (command: (run: LongRun) => Promise<boolean | 'skipped'>): Promise<void> {
   const ends: Array<() => unknown> = []
   let ending: Promise<never> | undefined
 
@@ -94,7 +96,8 @@ export async function runLong (command: (run: LongRun) => Promise<boolean>): Pro
     })
   }
   try {
-    await finish(await command(run) ? 0 : 1)
+    const outcome = await command(run)
+    await finish(outcome === 'skipped' ? SKIPPED : outcome ? 0 : 1)
   } catch (error) {
     // After a signal the command fails because its children are gone.
     if (ending === undefined) console.error(error)

@@ -127,9 +127,9 @@ await runLong(async (run) => {
     ['install', '--no-save', '--ignore-scripts', '--no-audit', '--no-fund', '--prefix', folder, NODE, ...JUDGES],
     folder)
   if (code !== 0) {
-    run.print(
-      `mcp-conformance: SKIPPED, the judges cannot be installed (no network?): ${output.trim().split('\n').find((line) => line.includes('code')) ?? `npm ended with ${code}`}`)
-    return true
+    const reason = output.split('\n').find((line) => line.includes('code')) ?? `npm ended with ${code}`
+    run.print(`SKIPPED: the judges could not be installed; is there a network? ${reason}`)
+    return 'skipped'
   }
   await judge(run, (positionals.length > 0 ? positionals : ['skills']).map((dir) => resolve(dir)), folder)
   run.print(`mcp-conformance: ${differences} differences`)

@@ -24,7 +24,7 @@ const { positionals } = readCommandLine(USAGE, { allowPositionals: true } as con
 await runLong(async (run) => {
   const folder = run.folder('well-known')
   const nodes = (positionals.length > 0 ? positionals : [process.execPath]).filter((node) => canRunClient(run, node))
-  if (nodes.length === 0 || !await installClient(run, folder)) return true
+  if (nodes.length === 0 || !await installClient(run, folder)) return 'skipped'
   return await check(run, nodes, folder)
 })
 

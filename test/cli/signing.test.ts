@@ -86,8 +86,10 @@ t.test('K95: what cannot be signed or verified is one line, and exit code 1', as
       /^skillserve: --chain must hold certificates in PEM\n$/],
     [['verify', 'skills'], /verify needs --trust FILE or --locked FILE/],
     [['verify', 'private.pem', '--trust', 'trust/trust.yaml'], /'private\.pem' is not a SKILL\.md: give a folder/]
-  ] as const) t.match(await run(cwd, ...argv),
-    { code: /--key <FILE>|argument 'DIR'/.test(stderr.source) ? 2 : 1, stdout: '', stderr }, argv.join(' '))
+  ] as const) {
+    t.match(await run(cwd, ...argv),
+      { code: /--key <FILE>|argument 'DIR'/.test(stderr.source) ? 2 : 1, stdout: '', stderr }, argv.join(' '))
+  }
   t.notOk(fs.existsSync(join(cwd, 'skills/one/skill.oms.sig')), 'nothing was signed')
   t.match(await run(cwd, 'sign', 'empty/linked', '--key', 'private.pem'), { code: 0 },
     'a skill that is named by itself may be a link')
