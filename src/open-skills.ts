@@ -5,7 +5,6 @@ import type { Config } from './config/settings.ts'
 import { type CoreLog, SILENT } from './core/shared/log.ts'
 import { createSkillManager, type SkillManagerOptions } from './core/skill-manager.ts'
 import type { Shutdown } from './http/shutdown.ts'
-import { openTrust } from './trust/trust.ts'
 
 interface OpenOptions extends Pick<SkillManagerOptions, 'keep' | 'watcher'> {
   readonly env: Environment
@@ -23,7 +22,8 @@ interface OpenOptions extends Pick<SkillManagerOptions, 'keep' | 'watcher'> {
 export async function openSkills (config: Config, { env, log = SILENT, shutdown, onSkipped, ...options }: OpenOptions) {
   const roots = await openRoots(config, { log, env })
   shutdown.add(() => roots.sources.close())
-  const trust = await openTrust(config, roots, log)
+  const isGuarded = config.lockFile !== undefined || config.trustFile !== undefined
+  const trust = isGuarded ? await (await import('./trust/trust.ts')).openTrust(config, roots, log) : undefined
   shutdown.add(() => trust?.close())
   const { linkTargets, watchPolling: polling } = config
   const projectRoots = trust?.guard(roots.sources.roots) ?? roots.sources.roots

@@ -16,8 +16,8 @@ import { checkPort, explainListenError, listen } from './listen.ts'
 import { type LineOutput, openLog } from './log.ts'
 import { openSkills } from './open-skills.ts'
 import { overloadLimits } from './plugins/overload.ts'
-import { createLimits, type Limits } from './limits/limits.ts'
-import { connectStore, type LimitsStore } from './limits/store.ts'
+import type { Limits } from './limits/limits.ts'
+import type { LimitsStore } from './limits/store.ts'
 import { observe, type Observation } from './observe/observe.ts'
 import { Reload } from './reload.ts'
 import { startSummary } from './start-summary.ts'
@@ -48,129 +48,117 @@ export interface ServerOptions {
   readonly preview?: (skills: View, url: string) => () => void
 }
 
-/**
- * Starts the process: logger, skills, app, port. Resolves when it listens; one log line for each address says where.
- * SIGTERM and SIGINT stop it with exit code 0, in under ten seconds after the configured delay, and while it starts
- * too. A second signal stops it immediately with 1. An error that nobody handled is logged in full and stops it with 1.
- * @param version of the package
- * @param isExample the folder is that of the package, since no other was named: the log says so
- * @throws ConfigError when the address cannot be had
- */
-export async function startServer (config: Config, options: ServerOptions): Promise<void> {
-  await checkPort(config, options.preview === undefined ? 'PORT or --port' : '--port')
-  const shutdown = new Shutdown()
-  try {
-    await openServer(config, options, shutdown)
-  } catch (error) {
-    // What a signal closes while it is being opened.
-    if (shutdown.isStopping) return
-    await shutdown.close()
-    throw error
-  }
-}
-
-async function openServer (config: Config, options: ServerOptions, shutdown: Shutdown): Promise<void> {
-  const { env, preview } = options
-  const { output, logger } = await openLog(config.logLevel, env, config.logFormat)
-  const open: { parts?: Awaited<ReturnType<typeof openParts>> } = {}
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.removeAllListeners(signal)
-  // A preview ends with its terminal.
-  const skip: typeof NOT_HANDLED = preview === undefined ? [...NOT_HANDLED, 'SIGHUP'] : NOT_HANDLED
-  const signals = closeWithGrace({ delay: false, logger, skip }, async ({ signal, err }) => {
-    const delaySeconds = err || open.parts?.app.server.listening !== true ? 0 : config.shutdownDelay
-    if (errorCode(err) === 'EMFILE') logger.fatal({ err }, 'stopping: too many open files: raise the limit (ulimit -n)')
-    else if (err) logger.fatal({ err }, 'stopping because of an unhandled error')
-    else logger.info({ signal, ...delaySeconds > 0 && { delaySeconds } }, 'stopping')
-    shutdown.isStopping = true
-    await sleep(delaySeconds * 1_000)
-    await shutdown.drain(opening, logger)
-  })
-  const reloadAll = coalesce(async () => {
-    if (!shutdown.isStopping) await open.parts?.reload.run()
-  })
-  if (preview === undefined) process.on('SIGHUP', () => { void reloadAll() })
-  shutdown.add(() => {
-    // While the process stops, a second signal ends it.
-    if (shutdown.isStopping) return
-    signals.uninstall()
-  })
-
-  const isForPerson = preview === undefined && isatty(1) && config.logFormat !== 'json' && config.logLevel === 'info'
-  // A person at a terminal gets a summary instead of single lines.
-  if (isForPerson) logger.level = 'warn'
-  const opening = openParts(config, options, { output, logger, shutdown })
-  const { app, skills, service, roots, trust, observation } = open.parts = await opening
-  // The summary counts findings of skills.
-  if (isForPerson) logger.level = 'error'
-  if (!shutdown.isStopping) await trust?.start()
-  if (!shutdown.isStopping) await skills.start()
-  if (shutdown.isStopping) return
-  try {
-    await observation.start()
-  } catch (error) {
-    const { metricsPort = 0, metricsHost } = config
-    throw explainListenError(error, metricsPort, metricsHost, 'METRICS_PORT or --metrics-port', 'METRICS_HOST')
-  }
-  const url = await listen(app, config, preview === undefined ? 'PORT or --port' : '--port')
-  if (isForPerson) {
-    output.write(await startSummary({ skills, config, version: options.version, url: `${url}${config.basePath}` }))
-    logger.level = config.logLevel
-  }
-  output.flush()
-  const endPreview = preview?.(service, url)
-  if (endPreview !== undefined) shutdown.add(endPreview)
-  roots.sources.start()
-}
-
-/** What all parts are opened with. */
+/** What outlives all parts of the service. */
 interface Base {
   readonly output: LineOutput
   readonly logger: Logger
   readonly shutdown: Shutdown
 }
 
-/** All parts, which serve nobody yet. */
-async function openParts (
-  config: Config, { version, commit, env, isExample = false, preview }: ServerOptions, base: Base
-) {
-  const { logger, shutdown } = base
+/**
+ * Starts the process: opens all parts, builds the app of them, and listens. Resolves when it listens; one log line for
+ * each address says where. SIGTERM and SIGINT stop it with exit code 0, in under ten seconds after the delay that is
+ * configured, also while it starts. A second signal stops it immediately with 1. An unhandled error is logged in full
+ * and stops it with 1.
+ * @param version of the package
+ * @param isExample the folder is that of the package, since no other was named: the log says so
+ * @throws ConfigError when the address cannot be had
+ */
+export async function startServer (config: Config, options: ServerOptions): Promise<void> {
+  const { env, preview } = options
+  const portSetting = preview === undefined ? 'PORT or --port' : '--port'
+  await checkPort(config, portSetting)
+  const { output, logger } = await openLog(config.logLevel, env, config.logFormat)
+  const shutdown = new Shutdown()
+  stopAtSignals({ logger, shutdown }, preview !== undefined)
+  const isForPerson = preview === undefined && isatty(1) && config.logFormat !== 'json' && config.logLevel === 'info'
+  // A person at a terminal gets a summary instead of single lines.
+  if (isForPerson) logger.level = 'warn'
+  try {
+    const parts = await openParts(config, options, { output, logger, shutdown })
+    const reload = coalesce(async () => { if (!shutdown.isStopping) await parts.reload.run() })
+    if (preview === undefined) process.on('SIGHUP', () => { void reload() })
+    const app = await build(parts, config, options, { logger, shutdown })
+    // The summary counts findings of skills.
+    if (isForPerson) logger.level = 'error'
+    await start(parts, config, shutdown)
+    if (shutdown.isStopping) return
+    const url = await listen(app, config, portSetting)
+    shutdown.delaySeconds = config.shutdownDelay
+    if (isForPerson) {
+      const { skills } = parts
+      output.write(await startSummary({ skills, config, version: options.version, url: `${url}${config.basePath}` }))
+      logger.level = config.logLevel
+    }
+    output.flush()
+    const endPreview = preview?.(parts.service, url)
+    if (endPreview !== undefined) shutdown.add(endPreview)
+    parts.roots.sources.start()
+  } catch (error) {
+    // Parts that a signal closes while they are being opened.
+    if (shutdown.isStopping) return
+    await shutdown.close()
+    throw error
+  }
+}
+
+/** Handles signals and errors that nobody handled until the end of the process. */
+function stopAtSignals ({ logger, shutdown }: Omit<Base, 'output'>, isPreview: boolean): void {
+  // Instead of the listeners that every command starts with. A preview ends with its terminal.
+  const handled = ['SIGINT', 'SIGTERM', ...isPreview ? ['SIGHUP'] as const : []] as const
+  for (const signal of handled) process.removeAllListeners(signal)
+  const skip: typeof NOT_HANDLED = isPreview ? NOT_HANDLED : [...NOT_HANDLED, 'SIGHUP']
+  const signals = closeWithGrace({ delay: false, logger, skip }, async ({ signal, err }) => {
+    const delaySeconds = err ? 0 : shutdown.delaySeconds
+    if (errorCode(err) === 'EMFILE') logger.fatal({ err }, 'stopping: too many open files: raise the limit (ulimit -n)')
+    else if (err) logger.fatal({ err }, 'stopping because of an unhandled error')
+    else logger.info({ signal, ...delaySeconds > 0 && { delaySeconds } }, 'stopping')
+    shutdown.isStopping = true
+    await sleep(delaySeconds * 1_000)
+    await shutdown.drain(logger)
+  })
+  // After a failed start. While the process stops, a second signal ends it.
+  shutdown.add(() => { if (!shutdown.isStopping) signals.uninstall() })
+}
+
+type Parts = Awaited<ReturnType<typeof openParts>>
+
+/** Opens all parts, which do not follow anything yet. */
+async function openParts (config: Config, { version, env, isExample = false }: ServerOptions, base: Base) {
+  const { logger, shutdown, output } = base
   if (isExample) {
     const sentence = 'no folder was named and there is no ./skills: serving the example skills of the package'
     logger.info({ path: config.skillsDirs[0] }, sentence)
   }
   const opened = await openService(config, env, base)
-  const { service, access, roots: { sources }, trust } = opened
-  const built: { app?: FastifyInstance } = {}
-  const isOverloaded = () => built.app?.isUnderPressure() === true
-  const registry = createToolRegistry(createTools(), {
-    isOverloaded,
-    onError: (err, tool) => { logger.error({ err, tool }, 'a tool call failed; its caller got no details') }
-  })
+  const { skills, access, trust, roots: { sources } } = opened
   const { limits, store } = await openLimits(config, access !== undefined, base)
   const readings = {
-    logDropped: () => base.output.dropped,
+    logDropped: () => output.dropped,
     limitsStoreFailures: () => store?.failures() ?? 0,
-    overloadLevel: () => isOverloaded() ? 1 : 0,
     limited: () => Object.entries(limits?.refusals ?? {}),
     authFailures: () => access?.refusals ?? [],
     issuersAway: () => access?.issuersAway ?? 0,
     sources: () => sources.status
   }
+  const policies = [...access ? [access.file] : [], ...trust?.files ?? []]
   const observation = await openObservation({
-    config,
-    version,
-    log: logger,
-    stdout: base.output,
-    measured: opened.skills,
-    skills: opened.skills,
-    policies: [...access ? [access.file] : [], ...trust?.files ?? []],
-    trust,
-    readings
+    config, version, log: logger, stdout: output, measured: skills, skills, policies, trust, readings
   })
-  const reload = new Reload({ ...opened, observation, config, log: logger })
   // Before the skills: lines of the audit log wait for their revisions.
   shutdown.add(() => observation.close())
-  const app = built.app = await buildApp({
+  return { ...opened, limits, observation, reload: new Reload({ ...opened, observation, config, log: logger }) }
+}
+
+async function build (
+  { service, access, trust, roots: { sources }, limits, observation, reload }: Parts, config: Config,
+  { version, commit, preview }: ServerOptions, { logger, shutdown }: Omit<Base, 'output'>
+): Promise<FastifyInstance> {
+  const registry = createToolRegistry(createTools(), {
+    isOverloaded: () => app.isUnderPressure(),
+    onError: (err, tool) => { logger.error({ err, tool }, 'unexpected error in a tool') }
+  })
+  const app = await buildApp({
     ...config,
     skills: service,
     access,
@@ -194,7 +182,20 @@ async function openParts (
   })
   shutdown.add(() => app.close())
   app.server.maxConnections = MAX_CONNECTIONS
-  return { ...opened, app, observation, reload }
+  return app
+}
+
+/** Has all parts follow what they serve. Resolves once the skills are indexed. */
+async function start ({ trust, skills, observation }: Parts, config: Config, shutdown: Shutdown): Promise<void> {
+  if (!shutdown.isStopping) await trust?.start()
+  if (!shutdown.isStopping) await skills.start()
+  if (shutdown.isStopping) return
+  try {
+    await observation.start()
+  } catch (error) {
+    const { metricsPort = 0, metricsHost } = config
+    throw explainListenError(error, metricsPort, metricsHost, 'METRICS_PORT or --metrics-port', 'METRICS_HOST')
+  }
 }
 
 /** Without limits where nothing is limited. */
@@ -208,6 +209,9 @@ async function openLimits (
     if (isConfigured) logger.warn({}, 'limits are off: LIMITS_STORE and LIMIT_BURST have no effect without LIMITS=on')
     return {}
   }
+  const [{ createLimits }, { connectStore }] = await Promise.all([
+    import('./limits/limits.ts'), import('./limits/store.ts')
+  ])
   const store = config.limitsStore === undefined ? undefined : await connectStore(config.limitsStore, logger)
   shutdown.add(() => { store?.close() })
   return { limits: createLimits({ rate: config.limitRate, burst: config.limitBurst, limiter: store?.limiter }), store }

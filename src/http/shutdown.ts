@@ -11,6 +11,9 @@ export class Shutdown {
   /** The service is not ready, and answers each time with `Connection: close`, so that balancers notice. */
   isStopping = false
 
+  /** How long a signal leaves the service listening, so that balancers notice. 0 until it listens. */
+  delaySeconds = 0
+
   /** What is open, to be closed in the reverse order: nothing is closed before what uses it. */
   add (close: () => unknown): void {
     this.#closers.push(close)
@@ -21,10 +24,10 @@ export class Shutdown {
     for (let close = this.#closers.pop(); close !== undefined; close = this.#closers.pop()) await close()
   }
 
-  /** Closes everything, once `opening` has ended. Returns by the deadline, or kills the process. */
-  async drain (opening: Promise<unknown>, log: Pick<FastifyBaseLogger, 'info'>): Promise<void> {
+  /** Closes everything. Returns by the deadline, or kills the process. */
+  async drain (log: Pick<FastifyBaseLogger, 'info'>): Promise<void> {
     const deadline = sleep(STOP_DEADLINE_MS, false)
-    const closed = opening.catch(() => {}).then(() => this.close()).then(() => { log.info('stopped') })
+    const closed = this.close().then(() => { log.info('stopped') })
     await Promise.race([closed, deadline])
     // exit() waits for calls to the file system: one below a dead mount never returns.
     if (!await Promise.race([fileSystemIdle(), deadline])) process.kill(process.pid, 'SIGKILL')

@@ -5,7 +5,7 @@ import type { SkillManager } from '../core/skill-manager.ts'
 import type { Observer } from '../http/observer.ts'
 import type { LineOutput } from '../log.ts'
 import { Audit, type Watched } from './audit.ts'
-import { createMetrics, type Readings } from './metrics.ts'
+import type { Readings } from './metrics.ts'
 import { listenForMetrics, metricsRoute } from './metrics-server.ts'
 
 interface ObserveOptions extends Watched {
@@ -32,13 +32,17 @@ export async function observe (options: ObserveOptions) {
     : await Audit.open({ path, stdout, isRequired: config.auditRequired, salt, version, log })
   // Callers with the scope read them at the service's own port.
   const hasCallers = config.accessFile !== undefined
-  const readings = { ...options.readings, auditDropped: () => audit?.log.dropped ?? 0 }
+  let isUnderPressure = () => false
+  const readings = {
+    ...options.readings, auditDropped: () => audit?.log.dropped ?? 0, overloadLevel: () => isUnderPressure() ? 1 : 0
+  }
   const metrics = port !== undefined || hasCallers
-    ? createMetrics({ skills, version, countsReads, readings })
+    ? (await import('./metrics.ts')).createMetrics({ skills, version, countsReads, readings })
     : undefined
   const traces = hasSdk() ? new (await import('./traces.ts')).Traces(version) : undefined
   if (traces !== undefined) log.info({}, 'an OpenTelemetry SDK is loaded: requests and tool calls are spans')
-  const plugins: FastifyPluginAsync[] = audit === undefined ? [] : [audit.plugin]
+  const plugins: FastifyPluginAsync[] = [async (app) => { isUnderPressure = () => app.isUnderPressure() }]
+  if (audit !== undefined) plugins.push(audit.plugin)
   if (metrics !== undefined && hasCallers) {
     const { registry } = metrics
     plugins.push(async (app) => { await app.register(metricsRoute, { registry, prefix: config.basePath }) })

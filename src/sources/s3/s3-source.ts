@@ -9,7 +9,7 @@ import type { SourceCommon, SourceKind } from '../address/source-kind.ts'
 import { readBody } from '../http/body.ts'
 import { isUnwritable, pathProblem, type SourceEntry } from '../publish/source-tree.ts'
 import { AddressError, SourceError } from '../source-error.ts'
-import { type Bucket, type BucketPlace, changing, openBucket } from './bucket.ts'
+import type { Bucket, BucketPlace } from './bucket.ts'
 
 const MAX_DOWNLOADS = 8
 const BUCKET = /^[a-z\d][a-z\d.-]{1,61}[a-z\d]$/
@@ -49,6 +49,7 @@ export const s3Kind: SourceKind<S3Source> = {
    * listed.
    */
   async fetch (source, { known, signal, env }) {
+    const { changing, openBucket } = await import('./bucket.ts')
     const bucket = await openBucket(source, env, signal)
     const { revision, marker, entries, leftOut } = await look(bucket, source)
     if (known?.['revision'] === revision || (marker !== '' && known?.['marker'] === marker)) return undefined
