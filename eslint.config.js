@@ -11,7 +11,7 @@ const LAYERS = [
   ['core/shared/'],
   ['archive/', 'core/format/', 'core/read/'],
   ['core/'],
-  ['layout/', 'library/', 'schemas/', 'secrets.ts', 'tools/', 'verdicts/'],
+  ['layout/', 'library/', 'listing/', 'schemas/', 'secrets.ts', 'tools/', 'verdicts/'],
   ['operator/'],
   ['http/', 'log.ts'],
   ['limits/', 'openapi/', 'plugins/', 'sources/'],

@@ -45,7 +45,6 @@ interface CatalogEvents {
   indexed: [root: Root]
   /** A skill that was asked for by name is not as the index has it. */
   stale: [skill: SkillRef]
-  /** A root has been listed. */
   listed: [root: Root, before: RootState]
 }
 
@@ -56,7 +55,6 @@ export interface CatalogOptions {
   readonly linkTargets?: readonly string[] | undefined
   /** The file system, for all roots. Default: what fits the kind of disk of each root. */
   readonly disk?: Disk
-  /** Which revisions stay readable after a change. */
   readonly keep?: KeepOptions
 }
 
@@ -127,7 +125,6 @@ export class Catalog extends EventEmitter<CatalogEvents> {
     ])
   }
 
-  /** Ends what is read in the background. */
   close (): void {
     this.snapshots.close()
   }
@@ -151,7 +148,6 @@ export class Catalog extends EventEmitter<CatalogEvents> {
     return this.#names.sorted
   }
 
-  /** The index of a root. */
   skillsIn (root: Root): ReadonlyMap<string, IndexedSkill> {
     return this.#indexOf(root)
   }

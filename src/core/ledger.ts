@@ -13,7 +13,6 @@ const MAX_JOURNAL = 8_192
 /** A skill that is being written, or whose disk does not answer, is read again after this pause, in milliseconds. */
 const RETRY_MS = 200
 
-/** The content of a skill. */
 export interface Content {
   /** Of its manifest; undefined for a skill whose files cannot be listed, and for one that has not been read yet. */
   readonly revision: string | undefined
@@ -29,7 +28,6 @@ export const NEW: Content = { ...UNREAD }
 
 /** The content that a root has for a name. */
 export interface Claim {
-  /** Name of the root. */
   readonly root: string
   readonly content: Content
 }
@@ -59,12 +57,12 @@ interface LedgerEvents {
  * skills of each root are read in the background after its first index, and then those that change.
  */
 export class Ledger extends EventEmitter<LedgerEvents> {
-  readonly #catalog: Catalog
-  readonly #log: CoreLog
+  readonly catalog: Catalog
+  readonly log: CoreLog
   readonly #roots = new Map<Root, RootLedger>()
   /** What the roots have under each name, in their order. */
   readonly claims = new Map<string, readonly Claim[]>()
-  /** The latest changes that were reported. */
+  /** The latest that were reported. */
   readonly journal: LedgerChange[] = []
   readonly #secret = randomBytes(16).toString('hex')
   /** How many are told the revisions of changes, which then are kept. */
@@ -79,23 +77,23 @@ export class Ledger extends EventEmitter<LedgerEvents> {
   constructor (catalog: Catalog, log: CoreLog = SILENT) {
     super()
     this.setMaxListeners(0)
-    this.#catalog = catalog
-    this.#log = log
+    this.catalog = catalog
+    this.log = log
   }
 
   /** Begins to read and to follow. A ledger that is not started knows nothing. */
   start (): void {
     if (this.#isStarted) return
     this.#isStarted = true
-    this.#followed = this.#catalog.roots
-    for (const root of this.#followed) this.#open(root)
-    this.#catalog.on('changed', this.#onChanged).on('indexed', this.#onIndexed)
+    this.#followed = this.catalog.roots
+    for (const root of this.#followed) this.#roots.set(root, new RootLedger(root, this))
+    this.catalog.on('changed', this.#onChanged).on('indexed', this.#onIndexed)
     for (const root of this.#followed) if (root.isIndexed) this.#onIndexed(root)
   }
 
   close (): void {
     this.#isStarted = true
-    this.#catalog.off('changed', this.#onChanged).off('indexed', this.#onIndexed)
+    this.catalog.off('changed', this.#onChanged).off('indexed', this.#onIndexed)
     for (const root of this.#roots.values()) root.close()
     this.removeAllListeners()
   }
@@ -119,31 +117,17 @@ export class Ledger extends EventEmitter<LedgerEvents> {
     return [...this.#roots].some(([{ name: root }, ledger]) => ledger.unread().some((name) => isGranted(root, name)))
   }
 
-  #open (root: Root): RootLedger {
-    const opened = new RootLedger(root, this.#catalog, {
-      log: this.#log,
-      isHandedOut: () => this.readers > 0,
-      onContent: (name, isNews) => { this.#resolve(name, isNews) },
-      onFilled: () => {
-        opened.filledAt = this.count
-        this.emit('filled')
-      }
-    })
-    this.#roots.set(root, opened)
-    return opened
-  }
-
   readonly #onIndexed = (root: Root): void => { this.#roots.get(root)?.fill() }
 
   readonly #onChanged = (changes: readonly IndexChange[]): void => {
-    if (this.#followed !== this.#catalog.roots) this.#followRoots()
+    if (this.#followed !== this.catalog.roots) this.#followRoots()
     for (const change of changes) this.#roots.get(change.root)?.take(change)
   }
 
   /** A name keeps its content until a new root that has it was read. */
   #followRoots (): void {
     const before = this.#followed
-    this.#followed = this.#catalog.roots
+    this.#followed = this.catalog.roots
     for (const root of before) {
       if (this.#followed.includes(root)) continue
       this.#roots.get(root)?.close()
@@ -151,14 +135,15 @@ export class Ledger extends EventEmitter<LedgerEvents> {
     }
     for (const root of this.#followed) {
       if (this.#roots.has(root)) continue
-      const opened = this.#open(root)
-      opened.filledAt = 0
+      const opened = new RootLedger(root, this)
+      this.#roots.set(root, opened)
       opened.follow()
     }
-    for (const name of [...this.claims.keys()]) this.#resolve(name, true)
+    for (const name of [...this.claims.keys()]) this.resolve(name, true)
   }
 
-  #resolve (name: string, isNews: boolean): void {
+  /** Records what the roots have under a name, and reports it if it differs. */
+  resolve (name: string, isNews: boolean): void {
     const now: Claim[] = []
     for (const root of this.#followed) {
       const ledger = this.#roots.get(root)
@@ -181,16 +166,6 @@ export class Ledger extends EventEmitter<LedgerEvents> {
   }
 }
 
-interface RootLedgerParts {
-  readonly log: CoreLog
-  /** Whether somebody is told the revisions. */
-  readonly isHandedOut: () => boolean
-  /** A skill has another content, or is gone. */
-  readonly onContent: (name: string, isNews: boolean) => void
-  /** All skills that were there at the beginning have been read. */
-  readonly onFilled: () => void
-}
-
 /** What is known of a change: nothing, when a skill is read again because reading it failed. */
 type Task = Partial<Pick<IndexChange, 'now' | 'walk'>>
 
@@ -201,20 +176,17 @@ class RootLedger {
   filledAt: number | undefined
   isFollowing = false
   readonly #root: Root
-  readonly #catalog: Catalog
-  readonly #parts: RootLedgerParts
+  readonly #ledger: Ledger
   readonly #changed = new Map<string, Task>()
   readonly #initial = new Set<string>()
-  /** To be tried again. */
   readonly #failed = new Set<string>()
   #timer: NodeJS.Timeout | undefined
   #isWorking = false
   #isClosed = false
 
-  constructor (root: Root, catalog: Catalog, parts: RootLedgerParts) {
+  constructor (root: Root, ledger: Ledger) {
     this.#root = root
-    this.#catalog = catalog
-    this.#parts = parts
+    this.#ledger = ledger
   }
 
   /** Reads all skills, which are no news. */
@@ -230,6 +202,7 @@ class RootLedger {
   /** Reads all skills, which are news as far as they differ from what had their names before. */
   follow (): void {
     this.isFollowing = true
+    this.filledAt = 0
     for (const name of this.#root.folders.keys()) this.#changed.set(name, {})
     void this.#work()
   }
@@ -246,7 +219,7 @@ class RootLedger {
       return
     }
     for (const names of [this.#changed, this.#initial, this.#failed, this.contents]) names.delete(name)
-    this.#parts.onContent(name, true)
+    this.#ledger.resolve(name, true)
   }
 
   /** Names of skills that have changed, or were there at the beginning, and are still to be read. */
@@ -282,28 +255,30 @@ class RootLedger {
 
   #set (name: string, content: Content, isNews: boolean): void {
     this.contents.set(name, content)
-    this.#parts.onContent(name, isNews)
+    this.#ledger.resolve(name, isNews)
   }
 
   #next (): string | undefined {
     if (this.#isClosed) return undefined
-    if (this.filledAt === undefined && this.#initial.size === 0) this.#parts.onFilled()
+    if (this.filledAt === undefined && this.#initial.size === 0) {
+      this.filledAt = this.#ledger.count
+      this.#ledger.emit('filled')
+    }
     return this.#changed.keys().next().value ?? this.#initial.values().next().value
   }
 
   /** The content of a skill as the index has it; undefined if the disk has another state, or does not answer. */
   async #read (name: string, task: Task = {}): Promise<Content | undefined> {
-    const skill = this.#catalog.skillsIn(this.#root).get(name)
+    const { catalog, log, readers } = this.#ledger
+    const skill = catalog.skillsIn(this.#root).get(name)
     if (skill === undefined || skill.folder !== this.#root.folders.get(name)) return undefined
     const walk = task.now === skill ? task.walk : undefined
     try {
-      const state = new PresentState(skill, skill, this.#catalog, this.#parts.isHandedOut(), walk)
-      const { revision } = await state.manifest()
+      const { revision } = await new PresentState(skill, skill, catalog, readers > 0, walk).manifest()
       return contentOf(name, revision, skill.digest)
     } catch (err) {
       const code = err instanceof SkillError ? err.code : undefined
       if (code !== undefined && TRANSIENT.has(code)) return undefined
-      const { log } = this.#parts
       if (code === undefined) log.warn({ err, skill: name }, 'revision of a skill could not be computed')
       return contentOf(name, undefined, skill.digest)
     }
@@ -314,7 +289,7 @@ class RootLedger {
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined
       for (const failed of this.#failed) {
-        this.#catalog.emit('stale', { root: this.#root, name: failed })
+        this.#ledger.catalog.emit('stale', { root: this.#root, name: failed })
         if (!this.#changed.has(failed)) this.#changed.set(failed, {})
       }
       this.#failed.clear()

@@ -33,7 +33,6 @@ export interface IndexedSkill extends CatalogSkill {
   readonly refused: RefusedError | undefined
   /** Whether every later edit is sure to change one of the stamps. */
   readonly isSettled: boolean
-  /** Headings of its body, for search. */
   readonly headings: readonly string[]
   /** Stands for the states of all its files, where these have been compared. */
   readonly fingerprint?: string

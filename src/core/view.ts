@@ -58,7 +58,6 @@ export class View {
 
   readonly #isVisible: IsVisible = ({ name: root }, name) => this.isGranted(root, name)
 
-  /** Those with a grant. */
   get roots (): readonly Root[] {
     return this.parts.catalog.roots.filter(({ name }) => this.grantOf(name) !== undefined)
   }
@@ -76,7 +75,6 @@ export class View {
     return this.indexedNames()
   }
 
-  /** Compares the folders of the roots with the disk. */
   async sync (): Promise<void> {
     await Promise.all(this.roots.map((root) => root.sync()))
   }
@@ -117,7 +115,6 @@ export class View {
     return this.availableIndexed()
   }
 
-  /** The valid skills that the index has now. */
   availableIndexed (): readonly SkillMetadata[] {
     return this.visible.available
   }
@@ -220,7 +217,6 @@ export class View {
 export class PinnedView extends View {
   readonly #view: View
   readonly #revision: string
-  /** Revisions of the skills that were read, by name. */
   readonly #read = new Map<string, string>()
 
   constructor (view: View, revision: string, visible: VisibleSkills) {
@@ -249,7 +245,6 @@ export class PinnedView extends View {
     return value
   }
 
-  /** The revision of a skill that was read. */
   revisionOf (name: string): string | undefined {
     return this.#read.get(name)
   }

@@ -9,7 +9,6 @@ import { keepIfEqual } from './shared/text.ts'
 export class VisibleSkills {
   readonly #catalog: Catalog
   readonly #isVisible: IsVisible
-  /** The root of each name. */
   #owners: ReadonlyMap<string, Root> = new Map()
   #names: readonly string[] = []
   #namesOf = -1

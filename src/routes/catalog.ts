@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { describeState } from '../core/listing/entry.ts'
-import { readCatalogPage } from '../core/listing/pages.ts'
+import { describeState } from '../listing/entry.ts'
+import { readCatalogPage } from '../listing/pages.ts'
 import type { SkillsOf } from '../http/callers.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { readTargets } from '../http/request/targets.ts'

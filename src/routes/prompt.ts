@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { renderPrompt } from '../core/listing/prompt.ts'
+import { renderPrompt } from '../listing/prompt.ts'
 import type { View } from '../core/view.ts'
 import { addressOf, type SkillMetadata } from '../core/shared/skill.ts'
 import type { SkillsOf } from '../http/callers.ts'

@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import type { CatalogEntry } from '../core/listing/entry.ts'
+import type { CatalogEntry } from '../listing/entry.ts'
 import type { EntryVerdicts } from '../verdicts/entry.ts'
 import { TOKEN_METHOD } from '../verdicts/tokens.ts'
 import { TrustSchema } from './trust.ts'

@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
-import type { PromptForm, PromptSkill } from '../core/listing/prompt.ts'
+import type { PromptForm, PromptSkill } from '../listing/prompt.ts'
 import { describes, named, StringEnum } from './typebox.ts'
-import { MIN_PROMPT_CHARACTERS } from '../core/listing/prompt.ts'
+import { MIN_PROMPT_CHARACTERS } from '../listing/prompt.ts'
 
 export const PromptQuerySchema = Type.Object({
   format: Type.Optional(describes<PromptForm>()(StringEnum(['xml', 'json', 'markdown'], {

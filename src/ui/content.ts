@@ -4,7 +4,7 @@ import type { Manifest } from '../core/shared/skill.ts'
 import type { SkillState } from '../core/revisions/state.ts'
 import { SkillError } from '../core/shared/errors.ts'
 import { withoutEndSlashes } from '../core/shared/text.ts'
-import { type CatalogEntry, describeState } from '../core/listing/entry.ts'
+import { type CatalogEntry, describeState } from '../listing/entry.ts'
 import { type EntryVerdicts, type Validator, TARGET_NAMES, type TargetVerdict } from '../verdicts/index.ts'
 
 /** An entry of the catalog, and what every client does with the skill. */

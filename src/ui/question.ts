@@ -1,6 +1,6 @@
 import { countCodePoints } from '../core/shared/text.ts'
 import type { View } from '../core/view.ts'
-import type { EntryFilter } from '../core/listing/pages.ts'
+import type { EntryFilter } from '../listing/pages.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { MAX_QUERY_CODE_POINTS } from '../schemas/catalog.ts'
 import { type EntryVerdicts, type Outcome, parseTargets, type TargetName } from '../verdicts/index.ts'

@@ -1,5 +1,5 @@
 import pLimit from 'p-limit'
-import type { EntryState, ValidatedEntry } from '../core/listing/entry.ts'
+import type { EntryState, ValidatedEntry } from '../listing/entry.ts'
 import type { SkillState } from '../core/revisions/state.ts'
 import { yieldIfNeeded } from '../core/shared/async.ts'
 import type { TrustReport } from '../schemas/trust.ts'

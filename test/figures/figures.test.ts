@@ -1,11 +1,12 @@
 /** The times that the service promises, and sizes that come with them; what it takes on a quiet machine is measured by `npm run bench`. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { createSkillManager } from '../../src/core/skill-manager.ts'
 import { buildService } from '../helper/build.ts'
 import { createManager, skill, skills, startManager } from '../helper/skills.ts'
-import { checkTime, usedMemory } from '../helper/timing.ts'
+import { checkTime, timeOf, usedMemory } from '../helper/timing.ts'
 
 const MEBIBYTE = 1_048_576
 
@@ -39,6 +40,10 @@ t.test('K16 K21: a document and a file of 1 MiB are answered in under 500 ms, a 
   t.ok((await checkTime(t, 500, () => read('large.txt'))).length > MEBIBYTE)
   t.match(await checkTime(t, 100, () => read('missing.txt')), 'not found')
   t.match(await checkTime(t, 10, () => read('../'.repeat(1_000))), 'Path traversal')
+})
+
+t.test('a figure counts what is waited for', async (t) => {
+  t.ok((await timeOf(() => sleep(50))).took > 45)
 })
 
 t.test('K32: of 1,000 skills, discovery takes under 500 ms, one skill under 100 ms, the description of the tool under 50 ms, an error under 10 ms, metadata less than 10 MB', async (t) => {

@@ -105,30 +105,37 @@ export function holdListing (name: string): { readonly disk: FaultyDisk, release
 const SWAPPER = `
   import fs from 'node:fs'
   const [path, aside, link] = process.argv.slice(1)
+  let swaps = 0
+  process.on('message', () => { process.send(swaps, () => { process.exit() }) })
   process.send('ready')
   for (;;) {
     try {
-      fs.renameSync(path, aside)
-      fs.renameSync(link, path)
-      fs.renameSync(path, link)
-      fs.renameSync(aside, path)
-    } catch { process.exit(1) }
+      for (const [from, to] of [[path, aside], [link, path], [path, link], [aside, path]]) fs.renameSync(from, to)
+    } catch {
+      process.exit(1)
+    }
+    if (++swaps % 100 === 0) await new Promise(setImmediate)
   }`
 
 /**
  * A process that swaps `path` with `link` and back, over and over by rename: neither is missing for long.
  * @param aside a free name on the same disk
- * @returns ends it; rejects if it did not swap until then
+ * @returns ends it, and returns how often it swapped; rejects if it never did, or not until then
  */
-export async function startSwapper (t: ProcessOwner, path: string, aside: string,
-  link: string): Promise<() => Promise<void>> {
-  const swapper = spawn(process.execPath, ['--input-type=module', '-e', SWAPPER, path, aside, link],
-    { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
+export async function startSwapper (
+  t: ProcessOwner, path: string, aside: string, link: string
+): Promise<() => Promise<number>> {
+  const swapper = spawn(process.execPath, ['--input-type=module', '-e', SWAPPER, path, aside, link], {
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc']
+  })
   t.teardown(() => { swapper.kill('SIGKILL') })
   await once(swapper, 'message')
   return async () => {
     if (swapper.exitCode !== null) throw new Error(`the swapper ended with ${swapper.exitCode}`)
-    swapper.kill('SIGKILL')
+    swapper.send('stop')
+    const [swaps] = await once(swapper, 'message') as [number]
+    if (swaps === 0) throw new Error('the swapper never swapped')
     await once(swapper, 'close')
+    return swaps
   }
 }

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { type SettingName, SETTINGS } from '../../config/settings.ts'
-import { describeState } from '../../core/listing/entry.ts'
+import { describeState } from '../../listing/entry.ts'
 import type { View } from '../../core/view.ts'
 import type { Environment } from '../../operator/setting.ts'
 import { startServer } from '../../server.ts'

@@ -16,7 +16,6 @@ export type FeedEvent = { readonly id: string } & (SkillChange | { readonly type
 
 export type FeedListener = (event: FeedEvent) => void
 
-/** The skills of a view. */
 interface FollowedSkills {
   readonly parts: { readonly ledger: Ledger }
   /** Undefined for a root of which nothing may be seen. */
@@ -96,7 +95,6 @@ export class ChangeFeed {
     return () => { if (stop()) ledger.readers-- }
   }
 
-  /** Ends what listens to this feed. */
   close (): void {
     for (const stop of this.#stops) stop()
   }
@@ -120,7 +118,6 @@ export class ChangeFeed {
     return stop
   }
 
-  /** Whether all skills have been read once. */
   get #isComplete (): boolean {
     return this.#completeSince !== undefined
   }

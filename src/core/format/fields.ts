@@ -47,13 +47,11 @@ function isBlank (value: unknown): boolean {
   return value === undefined || (typeof value === 'string' && value.trim() === '')
 }
 
-/** A finding if a field is there and not text. */
 function checkText (code: FindingCode, field: string, value: unknown, fix: string): Finding[] {
   if (value === undefined || typeof value === 'string') return []
   return [finding(code, `${field} must be text, not ${kindOf(value)}`, fix, field)]
 }
 
-/** A finding if a field has more code points than it may have. */
 function checkLength (code: FindingCode, field: string, value: string, max: number, fix?: string): Finding[] {
   const length = countCodePoints(value)
   if (length <= max) return []

@@ -165,7 +165,6 @@ function quoteScalar (text: string): string {
   return JSON.stringify(text).replaceAll(/[\x7f-\x9f]/g, (each) => `\\u00${each.charCodeAt(0).toString(16)}`)
 }
 
-/** One finding for all fields whose text was read as it stands. */
 function repairFindings (fields: readonly string[], values: Frontmatter): Finding[] {
   if (fields.length === 0) return []
   const names = quoteList(fields)

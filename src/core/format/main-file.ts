@@ -10,7 +10,6 @@ import { headingsOf } from './headings.ts'
 import { checkContent } from './hidden-text.ts'
 import { locateFindings } from './positions.ts'
 
-/** A main file without its text. */
 interface ParsedSkill {
   /** `{}` when there is none or it cannot be read. Untrusted: own properties only. */
   readonly frontmatter: Frontmatter
@@ -18,7 +17,6 @@ interface ParsedSkill {
   readonly summary: { readonly name: string, readonly description: string }
   /** In the order in which an author should fix what is wrong. */
   readonly findings: readonly Finding[]
-  /** Headings of the body, for search. */
   readonly headings: readonly string[]
 }
 

@@ -33,7 +33,6 @@ function markedKind (start: string): FileKind | undefined {
   return /^RIFF.{4}WEBP/s.test(start) ? 'image' : undefined
 }
 
-/** Whether a file of this kind is text. */
 export function isTextKind (kind: FileKind | undefined): boolean {
   return kind === undefined || kind === 'script'
 }

@@ -37,7 +37,6 @@ const HIDDEN_FILE_NAMES = [
 const HIDDEN = new RegExp(`^(?:${HIDDEN_NAMES.join('|')})$`, 'su')
 const HIDDEN_FILE = new RegExp(`^(?:${HIDDEN_FILE_NAMES.join('|')})$`, 'su')
 
-/** Whether a path lies in a version control folder, or is one. */
 export function isVersionControl (segments: readonly string[]): boolean {
   return segments.some((segment) => VERSION_CONTROL.has(segment))
 }

@@ -25,13 +25,11 @@ const MAX_PATH_SEGMENTS = 32
 /** The library keeps each of its answers for ever: it is made anew after this many. */
 const MAX_KEPT_ANSWERS = 256
 
-/** What an ignore file says. */
 export interface IgnoreRules extends PathFilter {
   /** Why the file cannot be used, as the end of a sentence about it: its rules hide nothing. */
   readonly problem?: string
 }
 
-/** An ignore file as it was read. */
 export interface IgnoreFile {
   readonly rules: IgnoreRules
   /** Of what is at its path, links followed; undefined for nothing that can be asked. */

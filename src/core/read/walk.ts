@@ -18,7 +18,6 @@ import { isSettled, stampOf, stateId } from './file-stamp.ts'
  */
 export type LeftOutKind = 'unnameable' | 'too_long' | 'special' | 'unreadable' | 'folder_link' | 'outside'
 
-/** The paths of what was left out of a manifest. */
 export class LeftOutFiles extends Map<LeftOutKind, string[]> {
   add (kind: LeftOutKind, path: string): void {
     const paths = this.get(kind) ?? []
@@ -49,7 +48,6 @@ export interface Walk {
   readonly excess: SkillExcess | undefined
 }
 
-/** A folder whose entries are still to be listed. */
 interface Pending {
   /** `''` for the skill itself, else with a slash at the end. */
   readonly prefix: string

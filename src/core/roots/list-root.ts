@@ -60,7 +60,6 @@ export interface Listing {
   off (event: 'changed', listener: () => void): unknown
 }
 
-/** A root to be listed. */
 export interface RootFolder {
   readonly path: string
   readonly type: SkillType
@@ -71,7 +70,6 @@ export interface RootFolder {
   readonly linkTargets: readonly string[]
 }
 
-/** What a root holds. */
 export interface RootListing {
   readonly stamp: FileStamp
   /** Whether every later change of the root's own folder is sure to change the stamp. */

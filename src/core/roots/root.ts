@@ -58,7 +58,6 @@ interface RootParts {
   readonly linkTargets?: readonly string[] | undefined
   /** Default: the one that fits the file system of the root. */
   readonly disk?: Disk | undefined
-  /** Called after each listing. */
   readonly onListed: (root: Root, before: RootState) => void
 }
 
@@ -67,7 +66,6 @@ let count = 0
 /** A configured folder of skills, with its last good listing. */
 export class Root implements RootFolder {
   readonly id = count++
-  /** As it was given. */
   readonly options: string | RootOptions
   readonly name: string
   readonly path: string
@@ -111,12 +109,10 @@ export class Root implements RootFolder {
     return this.#parts.disk === undefined && this.disk !== localDisk
   }
 
-  /** Its skills by name, of the last good listing. */
   get folders (): ReadonlyMap<string, SkillFolder> {
     return this.listing?.folders ?? NO_FOLDERS
   }
 
-  /** Code of what keeps the root from being listed, without paths; undefined when nothing does. */
   get failureCode (): string | undefined {
     return failureCodeOf(this)
   }

@@ -4,7 +4,6 @@ import { yieldIfNeeded } from '../shared/async.ts'
 import { compareCodePoints } from '../shared/text.ts'
 import { canBegin, canBeWrong, formsOf, queryWords, STOP_WORDS, tokenize } from './words.ts'
 
-/** What is searched of a skill. */
 interface SearchedSkill extends SkillRef {
   readonly id: string
   /** The frontmatter's name, where the folder has another one. */
@@ -13,7 +12,6 @@ interface SearchedSkill extends SkillRef {
   readonly headings: string
 }
 
-/** A skill as the catalog has it now. */
 type SkillNow = Pick<IndexChange, 'root' | 'name' | 'now'>
 
 /** Ranked search over name, description and headings. The index is made, and follows the catalog, when searched. */

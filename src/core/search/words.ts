@@ -79,7 +79,6 @@ export function canBegin (word: string): boolean {
   return isUnspaced(word) || word.length > 2
 }
 
-/** Whether a word of a query may be misspelt. */
 export function canBeWrong (word: string): boolean {
   return !isUnspaced(word) && word.length > 3
 }

@@ -9,7 +9,6 @@ export const MAX_TEXT_FILE_BYTES = 10 * 1_048_576
 /** Largest frontmatter, in bytes: no arrangement of that many takes the YAML parser more than a few milliseconds. */
 export const MAX_FRONTMATTER_BYTES = 8_192
 
-/** Deepest nesting of frontmatter. */
 export const MAX_FRONTMATTER_DEPTH = 32
 
 /** Wave's and the format's limits, in Unicode code points. */

@@ -11,7 +11,6 @@ export function pathFrom (folder: string, path: string): string | undefined {
   return path.startsWith(prefix) ? path.slice(prefix.length) : undefined
 }
 
-/** The last name of a path. */
 export function baseName (path: string): string {
   return path.slice(path.lastIndexOf('/') + 1)
 }
@@ -31,7 +30,6 @@ export function foldersAbove (path: string): string[] {
   return path.split('/').slice(0, -1).map((_name, index, names) => names.slice(0, index + 1).join('/'))
 }
 
-/** A path for a sentence. */
 export function quotePath (path: string): string {
   return JSON.stringify(path.length > 120 ? `${path.slice(0, 120)}…` : path)
 }

@@ -1,6 +1,5 @@
 import { basename } from 'node:path'
 
-/** A project root beats the personal root. */
 export type SkillType = 'project' | 'personal'
 
 export type FindingSeverity = 'error' | 'warning' | 'info'
@@ -15,9 +14,7 @@ export interface Finding {
   readonly severity: FindingSeverity
   /** One sentence that says what is wrong, without a full stop. */
   readonly message: string
-  /** One instruction that fixes it. */
   readonly fix: string
-  /** The frontmatter field that the finding is about, if it is about one. */
   readonly field?: string
   /** The file that the finding is about, relative to the skill's folder. */
   readonly file?: string
@@ -91,7 +88,6 @@ export interface ManifestFile {
 /** A file of a skill whose bytes nobody asks for. */
 export type ListedFile = Pick<ManifestFile, 'path' | 'size_bytes'>
 
-/** Which files a skill has. */
 export interface FileList {
   readonly files: readonly ListedFile[]
 }

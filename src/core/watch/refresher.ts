@@ -14,7 +14,6 @@ const POLL_MS = 1_000
 /** How long lists wait for the first index of a slow root, in milliseconds: as long as a disk may take for a call. */
 const SLOW_INDEX_MS = 5_000
 
-/** A comparison of a root with the disk. */
 export interface Refresh {
   readonly root: Root
   readonly milliseconds: number
@@ -60,7 +59,6 @@ export class Refresher extends EventEmitter<{ refreshed: [refresh: Refresh] }> {
     for (const follower of this.#followers.values()) void follower.start()
   }
 
-  /** Replaces the roots. */
   async setRoots (roots: readonly RootOptions[]): Promise<void> {
     await this.#enterSetRoots(async () => {
       await this.#catalog.setRoots(roots)
@@ -89,7 +87,6 @@ export class Refresher extends EventEmitter<{ refreshed: [refresh: Refresh] }> {
     await Promise.race([this.indexed(roots), this.#slowStart])
   }
 
-  /** The worst state of a watcher. */
   get state (): WatcherState {
     const { polling, watcher } = this.#options
     if (polling) return { status: 'watching', mode: 'polling', errors: 0 }

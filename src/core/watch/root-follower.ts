@@ -12,7 +12,6 @@ export interface FollowerOptions {
   readonly compare: (names?: ReadonlySet<string>) => Promise<void>
   /** Whether the kernel is asked for events. */
   readonly isWatched: boolean
-  /** Pause between two comparisons of everything, in milliseconds. */
   readonly tickMs: number
   readonly log: CoreLog
 }
@@ -54,7 +53,6 @@ export class RootFollower {
     })
   }
 
-  /** State of the watcher; undefined for a root that is not watched. */
   get watcherState (): WatcherState | undefined {
     return this.#watcher?.state
   }
@@ -66,7 +64,6 @@ export class RootFollower {
     this.#hintTimer ??= setTimeout(() => { void this.#run(() => this.#follow()) }, COLLECT_MS).unref()
   }
 
-  /** The root has been listed anew. */
   async listed (): Promise<void> {
     await this.#watcher?.look()
   }

@@ -1,6 +1,6 @@
 import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
 import { yieldIfNeeded } from '../../core/shared/async.ts'
-import { formatCursor, pageStart } from '../../core/listing/cursor.ts'
+import { formatCursor, pageStart } from '../../listing/cursor.ts'
 
 export interface Page<Item> {
   readonly items: Item[]

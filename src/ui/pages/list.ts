@@ -1,6 +1,6 @@
 import { counted, grouped } from '../../core/shared/text.ts'
-import type { CatalogEntry } from '../../core/listing/entry.ts'
-import { readCatalogPage } from '../../core/listing/pages.ts'
+import type { CatalogEntry } from '../../listing/entry.ts'
+import { readCatalogPage } from '../../listing/pages.ts'
 import { HttpProblem } from '../../http/problem.ts'
 import { DEFAULT_PAGE_ENTRIES, MAX_QUERY_CODE_POINTS } from '../../schemas/catalog.ts'
 import { type EntryVerdicts, TARGET_NAMES, TARGETS } from '../../verdicts/index.ts'

@@ -54,6 +54,7 @@ const questionsAbout = (name: string): readonly Buffer[] => [
 export interface SwapFigures {
   /** What was swapped. */
   readonly what: string
+  readonly swaps: number
   readonly answers: number
   /** How many of them held what may be read, and how many refused. */
   readonly given: number
@@ -76,9 +77,9 @@ export async function attackBySwaps (t: ProcessOwner, seconds: number): Promise<
       return took > seconds && (took > SWAP_DEADLINE_SECONDS || (figures.given > 0 && figures.refused > 0))
     }
     await Promise.all(Array.from({ length: READERS }, (_, reader) => readUntil(target, isOver, questionsAbout(name), reader, figures)))
-    await stop()
+    const swaps = await stop()
     if (figures.given === 0 || figures.refused === 0) throw new Error(`the swap of ${what} was never met: ${JSON.stringify(figures)}`)
-    all.push(figures)
+    all.push({ ...figures, swaps })
   }
   const { code, stdout, stderr } = await target.stop()
   if (code !== 0 || stderr !== '' || stdout.includes(CANARY)) throw new Error(`the service ended with ${code}: ${stderr}`)

@@ -296,7 +296,9 @@ t.test('K53: a skill is given with the content that its metadata was read from',
     disk.intercept = () => { if (++operations === moment) fs.writeFileSync(join(base, 'root/demo/SKILL.md'), skillText('changed')) }
     const loaded = await manager.loadSkill('demo')
     if (!loaded?.content.includes(`name: ${loaded.metadata.name}`)) t.fail(`a mixture when changed before operation ${moment}`)
-    if (operations < moment) break
+    if (operations >= moment) continue
+    t.ok(moment > 5, `${moment} moments`)
+    break
   }
   let edits = 0
   const edit = () => { fs.writeFileSync(join(base, 'root/demo/SKILL.md'), skillText('demo', 'x'.repeat(++edits % 2))) }

@@ -87,9 +87,10 @@ t.test('K53: a change during the walk is never half in the manifest', async (t) 
     const { files } = await manager.read('demo', (skill) => skill.manifest())
     const digests = files.filter(({ path }) => path !== 'SKILL.md').map(({ digest }) => digest).join()
     if (!consistent.has(digests)) t.fail(`a mixture when flipped before operation ${moment}`)
-    if (operations < moment) break
+    if (operations >= moment) continue
+    t.ok(moment > 5, `${moment} moments`)
+    break
   }
-  t.pass('whenever it was flipped')
 })
 
 t.test('K43 K51: what may not be read is left out, until it may be', async (t) => {

@@ -278,9 +278,10 @@ t.test('K19 K22: a swap at any moment of the opening gives the secret to nobody'
         disk.intercept = () => { if (++operations === moment) swap() }
         const answer = await readInside(disk, folder, 'docs/a.md')
         if (answer.includes(CANARY)) t.fail(`leaked when ${what} was swapped before operation ${moment}`)
-        if (operations < moment) break
+        if (operations >= moment) continue
+        t.ok(moment > 3, `${what}, ${hasProc ? 'with' : 'without'} /proc: ${moment} moments`)
+        break
       }
-      t.pass(`${what}, ${hasProc ? 'with' : 'without'} /proc`)
     }
   }
   t.equal(countOpenBelow(base), 0)
@@ -311,7 +312,7 @@ for (const [what, swapped, secret] of [['the file', 'docs/a.md', 'a.md'], ['its 
       const answer = await readInside(localDisk, folder, 'docs/a.md')
       seen[answer] = (seen[answer] ?? 0) + 1
     }
-    await stopSwapping()
+    t.comment(`${await stopSwapping()} swaps`)
     t.notOk(Object.keys(seen).some((answer) => answer.includes(CANARY)), 'no canary')
     t.ok(hasSeenBoth(), `read in between, and refused in between: ${JSON.stringify(seen)}`)
   })

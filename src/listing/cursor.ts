@@ -1,5 +1,5 @@
-import { sha256 } from '../shared/digest.ts'
-import { compareCodePoints } from '../shared/text.ts'
+import { sha256 } from '../core/shared/digest.ts'
+import { compareCodePoints } from '../core/shared/text.ts'
 
 /** The end of a page as opaque text, for the same question only: after this name, at this place of the list. */
 export function formatCursor (question: string, after: string, index: number): string {

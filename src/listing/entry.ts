@@ -1,13 +1,12 @@
-import { finding } from '../format/findings.ts'
-import type { FileContent } from '../read/file-content.ts'
-import type { Snapshot } from '../revisions/snapshot.ts'
-import type { SkillState } from '../revisions/state.ts'
-import { EXCESSES, SkillError, type SkillExcess, SkillTooLargeError } from '../shared/errors.ts'
-import type { CatalogSkill, Finding, Manifest, SkillType } from '../shared/skill.ts'
+import { finding } from '../core/format/findings.ts'
+import type { FileContent } from '../core/read/file-content.ts'
+import type { Snapshot } from '../core/revisions/snapshot.ts'
+import type { SkillState } from '../core/revisions/state.ts'
+import { EXCESSES, SkillError, type SkillExcess, SkillTooLargeError } from '../core/shared/errors.ts'
+import type { CatalogSkill, Finding, Manifest, SkillType } from '../core/shared/skill.ts'
 
 /** What the catalog says of a skill. `null` where its files cannot be listed. */
 export interface CatalogEntry {
-  /** The folder's name: the address of the skill. */
   readonly name: string
   readonly description: string
   readonly type: SkillType
@@ -25,7 +24,6 @@ export interface EntryState {
   readonly skill: CatalogSkill
   /** Undefined where the files cannot be listed. */
   readonly manifest: Manifest | undefined
-  /** The main file, undefined when it cannot be read. */
   readonly mainFile: FileContent | undefined
   /** About the files, and about a manifest that is missing. */
   readonly fileFindings: readonly Finding[]

@@ -1,5 +1,5 @@
-import { yieldIfNeeded } from '../shared/async.ts'
-import { foldWhitespace } from '../shared/text.ts'
+import { yieldIfNeeded } from '../core/shared/async.ts'
+import { foldWhitespace } from '../core/shared/text.ts'
 
 /** Room for a frame and for what says how many skills were left out, in UTF-16 code units. */
 export const MIN_PROMPT_CHARACTERS = 128

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { MIN_PROMPT_CHARACTERS, type PromptForm, type PromptSkill, renderPrompt } from '../../../src/core/listing/prompt.ts'
-import { foldWhitespace } from '../../../src/core/shared/text.ts'
-import { codePoint, urlPath } from '../../helper/code-point.ts'
+import { MIN_PROMPT_CHARACTERS, type PromptForm, type PromptSkill, renderPrompt } from '../../src/listing/prompt.ts'
+import { foldWhitespace } from '../../src/core/shared/text.ts'
+import { codePoint, urlPath } from '../helper/code-point.ts'
 
 const render = (skills: readonly PromptSkill[], form: PromptForm, budget?: number) =>
   renderPrompt(skills, { form, budget, locate: ({ location }) => location })

@@ -1,6 +1,6 @@
-import type { View } from '../view.ts'
-import { yieldIfNeeded } from '../shared/async.ts'
-import { SkillError } from '../shared/errors.ts'
+import type { View } from '../core/view.ts'
+import { yieldIfNeeded } from '../core/shared/async.ts'
+import { SkillError } from '../core/shared/errors.ts'
 import { formatCursor, pageStart } from './cursor.ts'
 import {
   type CatalogEntry, describeListed, type EntryValidator, makeEntry, PENDING, type ValidatedEntry
@@ -22,13 +22,10 @@ export interface EntryFilter<Validated extends ValidatedEntry = ValidatedEntry> 
 export interface CatalogQuestion<Validated extends ValidatedEntry = ValidatedEntry> {
   /** Words to search for; blank means no search. */
   readonly query?: string | undefined
-  /** Only skills that are valid, or that are not. */
   readonly valid?: boolean | undefined
-  /** Only skills of the root with this name. */
   readonly root?: string | undefined
   /** Only entries that it accepts. Then `total` counts the skills among which they are. */
   readonly filter?: EntryFilter<Validated> | undefined
-  /** Most entries in the page. */
   readonly limit: number
   /** `nextCursor` of the page before, for the same question. */
   readonly cursor?: string | undefined
