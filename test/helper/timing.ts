@@ -13,9 +13,9 @@ const MIN_TRIES = 10
 const TEXT = 'The quick brown fox jumps over the lazy dog. '.repeat(2_000)
 
 /**
- * Asserts that `run` is done within `limit` milliseconds, on a machine that has other things to do. It is tried again as
- * long as it is late. What it waits for counts, but not that other processes have all cores. A slow machine gets more
- * time, by as much as it is slower at plain work.
+ * Asserts that `run` is done within `limit` milliseconds, on a machine that has other things to do. It is tried again
+ * as long as it is late. What it waits for counts, but not that other processes have all cores. A slow machine gets
+ * more time, by as much as it is slower at plain work.
  * @returns what the last try gave
  */
 export async function checkTime<T> (t: Test, limit: number, run: () => T, what = 'in time'): Promise<Awaited<T>> {
