@@ -30,11 +30,11 @@ export function withFindings (text: string): string {
 /** docs/validate.md with the list of targets. */
 export function withTargets (text: string): string {
   const rows = TARGET_NAMES.map((name) => {
-    const { title, source, read, group = '', aliases = [] } = clientOf(name)
+    const { source, read, group = '', aliases = [] } = clientOf(name)
     const names = [name, ...aliases].map((each) => `\`${each}\``).join(', ')
-    return `| ${names} | ${title} | ${group === '' ? '' : `\`${group}\``} | ${source}; ${read} |\n`
+    return `| ${names} | ${group === '' ? '' : `\`${group}\``} | ${source}; ${read} |\n`
   })
-  return text.replace(TARGET_LIST, () => `\n| Target | | Group | Rules from |\n|---|---|---|---|\n${rows.join('')}\n`)
+  return text.replace(TARGET_LIST, () => `\n| Target | Group | Rules from |\n|---|---|---|\n${rows.join('')}\n`)
 }
 
 function clientOf (name: TargetName): Target {

@@ -24,8 +24,8 @@ const ROOT = new URL('../', import.meta.url)
 const SETTINGS_HEAD = '| Flag | Environment | Default | Meaning |\n|---|---|---|---|\n'
 const SETTINGS_TABLE = /^\| Flag \| Environment \| Default \| Meaning \|\n(?:\|.*\n)+/m
 
-const METRICS_HEAD = '| Metric | Labels | Meaning |\n|---|---|---|\n'
-const METRICS_TABLE = /^\| Metric \| Labels \| Meaning \|\n(?:\|.*\n)+/m
+const METRICS_HEAD = '| Metric and labels | Meaning |\n|---|---|\n'
+const METRICS_TABLE = /^\| Metric and labels \| Meaning \|\n(?:\|.*\n)+/m
 
 const EVENTS_HEAD = '| Event | Meaning |\n|---|---|\n'
 const EVENTS_TABLE = /^\| Event \| Meaning \|\n(?:\|.*\n)+/m
@@ -84,7 +84,7 @@ function metricsRows (): string[] {
   // The types of prom-client leave out the labels.
   const all = registry.getMetricsAsArray() as Array<MetricObject & { readonly labelNames: readonly string[] }>
   return all.filter(({ name }) => !/^(?:nodejs|process)_/.test(name)).map(({ name, labelNames, help }) =>
-    `| \`${name}\` | ${labelNames.map((label) => `\`${label}\``).join(', ')} | ${help} |\n`)
+    `| \`${name}${labelNames.length === 0 ? '' : `{${labelNames.join()}}`}\` | ${help} |\n`)
 }
 
 function settingsTable ({ base, hasSetting }: SettingsDocument): string {

@@ -17,6 +17,7 @@ import { writeOddSkills } from './odd-skills.ts'
 
 const RECORD = new URL('answers.txt', import.meta.url)
 const SHOWN_CHARACTERS = 300
+const HINT = 'if the change is meant: UPDATE=1 npm run golden'
 
 /** The arguments of each service. `edited` is `odd` after a skill has been edited. */
 const SERVICES = {
@@ -78,7 +79,7 @@ t.test('what the service answers and its commands print is what is recorded', as
   await run('edited', odd, { '{old}': old })
 
   if (process.env['UPDATE'] === '1') writeFileSync(RECORD, `${titles.map((title) => `${title}\n${found.get(title)}`).join('\n')}\n`)
-  else for (const [index, title] of titles.entries()) t.equal(`${title}\n${found.get(title)}`, record[index])
+  else for (const [index, title] of titles.entries()) t.equal(`${title}\n${found.get(title)}`, record[index], HINT)
 })
 
 type Service = Awaited<ReturnType<typeof startProcess>>

@@ -19,6 +19,8 @@ const TEXT = 'The quick brown fox jumps over the lazy dog. '.repeat(2_000)
  * @returns what the last try gave
  */
 export async function checkTime<T> (t: Test, limit: number, run: () => T, what = 'in time'): Promise<Awaited<T>> {
+  // `npm run test:unit` runs on machines of every kind, and measures nothing.
+  if (process.env['UNTIMED'] !== undefined) return await run()
   const { value, took, allowed } = await timeWithin(limit, run)
   t.ok(took < allowed, `${what}: ${took.toFixed(1)} ms of ${allowed.toFixed(0)} ms`)
   return value

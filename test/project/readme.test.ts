@@ -1,7 +1,8 @@
-import { spawnSync } from 'node:child_process'
-import { cpSync, existsSync, readdirSync, readFileSync } from 'node:fs'
+import { execFile, spawnSync } from 'node:child_process'
+import { appendFileSync, cpSync, existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { load } from 'js-yaml'
 import t from 'tap'
 import { runCommandLine } from '../../src/cli/run.ts'
@@ -22,6 +23,7 @@ import { FINDINGS } from '../../src/validate/findings.ts'
 import { FINDING_EXAMPLES, WITHOUT_EXAMPLE } from '../helper/finding-examples.ts'
 import { createTools } from '../../src/tools/tools.ts'
 import { startProcess } from '../helper/process.ts'
+import { skill } from '../helper/skills.ts'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 /** How a document that is packed links to a file that is not. */
@@ -121,6 +123,32 @@ t.test('K33: the library does what the documents show, imported by the name of t
     cwd: ROOT, encoding: 'utf8', env: { PATH: process.env['PATH'] }
   })
   t.match(stdout.trimEnd(), patternOf(example?.output ?? ''), stderr)
+})
+
+t.test('the EventSource example in docs/discovery-and-events.md', async (t) => {
+  const [example] = blocks.filter(({ language, document }) =>
+    language === 'js' && document === 'docs/discovery-and-events.md')
+  const root = t.testdir({ calculator: skill('calculator') })
+  const service = await startProcess(t, { args: [root] })
+  await service.printed('watching a skills folder')
+  const untilBothLines = `
+    const { log } = console
+    const seen = new Set()
+    console.log = (...line) => {
+      log(...line)
+      if (seen.add(String(line[0]).startsWith('all')).size === 2) process.exit()
+    }
+  `
+  const run = promisify(execFile)(process.execPath, [
+    '--no-warnings', '--experimental-eventsource', '--input-type=module', '-e',
+    untilBothLines + example?.text.replaceAll(ORIGIN, service.url)
+  ], { timeout: 60_000 })
+  const edits = setInterval(() => { appendFileSync(join(root, 'calculator/SKILL.md'), '!') }, 300)
+  t.teardown(() => { clearInterval(edits) })
+  const { stdout } = await run
+  clearInterval(edits)
+  t.match(stdout, /^all skills: calculator$/m)
+  t.match(stdout, /^calculator is at sha256:[\da-f]{64}$/m)
 })
 
 t.test('the programs in the documents are those of the examples, whose types are checked', async (t) => {

@@ -1,9 +1,7 @@
-import { execFile } from 'node:child_process'
-import { appendFileSync, readFileSync, rmSync } from 'node:fs'
+import { appendFileSync, rmSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { promisify } from 'node:util'
 import { mock } from 'node:test'
 import t, { type Test } from 'tap'
 import type { FeedEvent, FeedListener } from '../../src/core/events/change-feed.ts'
@@ -11,7 +9,6 @@ import { EVENT_HEARTBEAT_MS, MAX_EVENT_STREAMS } from '../../src/http/limits.ts'
 import { eventRoutes, type EventRoutesOptions } from '../../src/routes/events.ts'
 import { buildService, buildWithRoutes, type Service } from '../helper/build.ts'
 import { type EventStream, type EventStreamOptions, openEvents, type ServerEvent } from '../helper/event-stream.ts'
-import { startProcess } from '../helper/process.ts'
 import { openRaw, request } from '../helper/raw-http.ts'
 import { skill, until } from '../helper/skills.ts'
 import { startStopwatch } from '../helper/timing.ts'
@@ -254,28 +251,3 @@ async function stuckSocket (sockets: readonly Socket[], act: () => void): Promis
     if (stuck !== undefined) return stuck
   }
 }
-
-t.test('the EventSource example in docs/discovery-and-events.md', async (t) => {
-  const [, example = ''] = /```js\n([^]*?)```/.exec(readFileSync(new URL('../../docs/discovery-and-events.md', import.meta.url), 'utf8')) ?? []
-  const root = t.testdir({ calculator: deepSkill('calculator') })
-  const service = await startProcess(t, { args: [root] })
-  await service.printed('watching a skills folder')
-  const untilBothLines = `
-    const { log } = console
-    const seen = new Set()
-    console.log = (...line) => {
-      log(...line)
-      if (seen.add(String(line[0]).startsWith('all')).size === 2) process.exit()
-    }
-  `
-  const run = promisify(execFile)(process.execPath, [
-    '--no-warnings', '--experimental-eventsource', '--input-type=module', '-e',
-    untilBothLines + example.replaceAll('http://127.0.0.1:8080', service.url)
-  ], { timeout: 60_000 })
-  const edits = setInterval(() => { appendFileSync(join(root, 'calculator/references/x.md'), '!') }, 300)
-  t.teardown(() => { clearInterval(edits) })
-  const { stdout } = await run
-  clearInterval(edits)
-  t.match(stdout, /^all skills: calculator$/m)
-  t.match(stdout, /^calculator is at sha256:[\da-f]{64}$/m)
-})
