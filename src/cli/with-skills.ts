@@ -13,7 +13,7 @@ import { errorCode } from '../core/shared/system-errors.ts'
 import { quote } from '../core/shared/text.ts'
 import { createSkillManager, type SkillManager } from '../core/skill-manager.ts'
 import { isAddress } from '../sources/address/address.ts'
-import { type OpenedSkills, shownPath } from '../validate/validate.ts'
+import { type OpenedSkills, shownPath } from '../validate/validate-skills.ts'
 import type { Arguments, CommandContext } from './command.ts'
 import { fetchSources, skippedWarner } from './folders.ts'
 

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import type { Finding } from '../core/shared/skill.ts'
-import type { TargetVerdict } from '../verdicts/validate.ts'
+import type { TargetVerdict } from '../verdicts/client-verdicts.ts'
 import { OUTCOMES, TARGET_NAMES } from '../verdicts/targets.ts'
 import type { TokenEstimate } from '../verdicts/tokens.ts'
 import { describes, nullable, StringEnum } from './typebox.ts'

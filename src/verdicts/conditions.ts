@@ -6,10 +6,9 @@ import type { Finding } from '../core/shared/skill.ts'
 import {
   MAX_CLAUDE_LISTING_CHARACTERS, MAX_UPLOAD_BYTES, MAX_UPLOAD_FILE_BYTES, MAX_UPLOAD_FILES, MAX_UPLOAD_ZIP_BYTES
 } from './limits.ts'
-import { hasBrackets } from './rules/portable-yaml.ts'
 import { bytesOf, type Subject } from './subject.ts'
 
-/** Fields that VS Code knows besides those of the format; `allowed-tools` it marks. */
+/** Fields that VS Code knows besides those of the format. It marks `allowed-tools`. */
 export const VSCODE_FIELDS: ReadonlySet<string> =
   new Set(['argument-hint', 'user-invocable', 'disable-model-invocation', 'context'])
 
@@ -27,7 +26,6 @@ export const CONDITIONS = {
   name_has_slash: ({ skill }) => skill.metadata.name.includes('/'),
   name_not_for_paths: ({ skill }) => NOT_FOR_PATHS.test(skill.metadata.name),
   field_is_no_scalar: ({ skill }, { field = '' }) => typeof own(skill.frontmatter, field) === 'object',
-  field_in_brackets: hasBrackets,
   field_unknown_to_vscode: ({ skill }) => Object.keys(skill.frontmatter)
     .some((field) => !KNOWN_FIELDS.has(field) && !VSCODE_FIELDS.has(field)),
   // What Claude Code lists of a skill is both texts together.

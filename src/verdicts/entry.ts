@@ -5,7 +5,7 @@ import { yieldIfNeeded } from '../core/shared/async.ts'
 import type { TrustReport } from '../schemas/trust.ts'
 import type { FileList, Finding } from '../core/shared/skill.ts'
 import { wellKnownFindings } from './rules/discovery-index.ts'
-import { validateFindings, type TargetVerdict, verdictsOn } from './validate.ts'
+import { validateFindings, type TargetVerdict, verdictsOn } from './client-verdicts.ts'
 import type { Subject } from './subject.ts'
 import type { TargetName } from './targets.ts'
 import { estimateTokens, type TokenEstimate } from './tokens.ts'
@@ -65,7 +65,8 @@ export async function subjectOf ({ skill, manifest, mainFile, fileFindings }: Re
     // Loads the SDK of MCP, which decides for its clients.
     const { checkEligibility } = await import('./rules/mcp-list.ts')
     const { findings } = await checkEligibility(skill, manifest, mainFile)
-    otherFindings.push(...findings, ...wellKnownFindings(skill, manifest, mainFile.utf8))
+    const reasons = findings.filter((found) => !skill.findings.includes(found))
+    otherFindings.push(...reasons, ...wellKnownFindings(skill, manifest, mainFile.utf8))
   }
   return { skill, mainFile: mainFile?.bytes, files: manifest?.files, otherFindings }
 }

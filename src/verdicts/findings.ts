@@ -28,21 +28,16 @@ export const FINDINGS = {
   upload_too_large: ['info', `the skill is larger than uploads take: ${n(limits.MAX_UPLOAD_BYTES)} bytes, ` +
     `${n(limits.MAX_UPLOAD_FILES)} files, ${n(limits.MAX_UPLOAD_FILE_BYTES)} bytes in a file`],
 
-  mcp_skill_invalid: ['info', 'MCP does not list the skill: it has errors'],
   mcp_refused: ['info', 'MCP does not list the skill: the official client refuses its frontmatter'],
-  mcp_main_file_casing: ['info', 'MCP does not list the skill: the main file is not called SKILL.md'],
   mcp_file_too_large: ['info',
     `MCP does not list the skill: a file has more than ${n(MAX_TEXT_FILE_BYTES)} bytes`],
   mcp_too_many_files: ['info', `MCP does not list the skill: it has more than ${n(limits.MAX_MCP_LISTED_FILES)} files`],
   mcp_limits_exceeded: ['info', 'MCP hosts may decline the skill: it has more than ' +
     `${n(limits.MCP_ADVISED_SKILL_FILES)} files or ${n(limits.MCP_ADVISED_SKILL_BYTES)} bytes`],
 
-  discovery_skill_invalid: ['info', 'in no discovery index: the skill has errors'],
-  discovery_main_file_missing: ['info', 'in no discovery index: SKILL.md cannot be read'],
-  discovery_main_file_ambiguous: ['info', 'in no discovery index: several main files differ only in case'],
-  discovery_frontmatter_repaired: ['info', 'in no discovery index: the frontmatter is not valid YAML as it stands'],
-  discovery_frontmatter_differs: ['info', 'in no discovery index: clients find no frontmatter, or another end of it'],
-  discovery_path_unsafe: ['info', 'in no discovery index: a path has a backslash, or begins like a drive'],
+  discovery_frontmatter_differs: ['info', 'in no discovery index: clients find no frontmatter, or read another one'],
+  discovery_path_unsafe: ['info',
+    'in no discovery index: a path has a backslash, begins like a drive, or looks like SKILL.md'],
   discovery_path_not_plain: ['info', 'not in the discovery index 0.1.0: it cannot name a path of the skill'],
   discovery_description_too_long: ['info', 'not in the discovery index 0.2.0: ' +
     `\`description\` has more than ${n(limits.MAX_DISCOVERY_DESCRIPTION_UNITS)} UTF-16 units`],

@@ -42,33 +42,49 @@ export type TargetName = keyof typeof TARGETS
 
 export const TARGET_NAMES = Object.keys(TARGETS) as readonly TargetName[]
 
+const CLIENTS: ReadonlyArray<readonly [TargetName, Client]> = TARGET_NAMES.map((name) => [name, TARGETS[name]])
+
+const inGroup = (group: Client['group']): readonly TargetName[] =>
+  CLIENTS.flatMap(([name, client]) => client.group === group ? name : [])
+
 /** Targets that mostly agree. A caller may choose a group by its name. */
 export const TARGET_GROUPS = {
-  validators: targetsOf('validators'),
-  uploads: targetsOf('uploads'),
-  agents: targetsOf('agents'),
-  indexes: targetsOf('indexes')
+  validators: inGroup('validators'),
+  uploads: inGroup('uploads'),
+  agents: inGroup('agents'),
+  indexes: inGroup('indexes')
 } as const
 
-/** What a caller may write besides names and aliases. */
+/** What a caller may write besides aliases. */
 export const TARGET_WORDS = [...TARGET_NAMES, ...Object.keys(TARGET_GROUPS), 'all'] as const
 
-const BY_ANY_NAME: ReadonlyMap<string, readonly TargetName[]> = new Map([
+const BY_WORD: ReadonlyMap<string, readonly TargetName[]> = new Map([
   ['all', TARGET_NAMES],
   ...Object.entries(TARGET_GROUPS),
-  ...TARGET_NAMES.flatMap((name) => [name, ...clientOf(name).aliases ?? []].map((word) => [word, [name]] as const))
+  ...CLIENTS.flatMap(([name, { aliases = [] }]) => [name, ...aliases].map((word) => [word, [name]] as const))
 ])
 
 /** What one target does with a finding, and the fact about the skill that this needs. */
 export interface PossibleOutcome {
   readonly target: TargetName
   readonly outcome: Outcome
-  readonly when: ConditionName | undefined
+  readonly when?: ConditionName
 }
 
-const POSSIBLE: ReadonlyMap<string, readonly PossibleOutcome[]> = possibleOutcomes()
+/** By code. On YAML that is not portable, nobody can say what the parser of a client does. */
+const POSSIBLE = new Map<string, PossibleOutcome[]>([
+  ['yaml_not_portable', TARGET_NAMES.map((target) => ({ target, outcome: 'warned' }))]
+])
+for (const [target, { outcomes }] of CLIENTS) {
+  for (const outcome of OUTCOMES) {
+    for (const rule of outcome === 'ok' ? [] : outcomes[outcome] ?? []) {
+      const { code, ...rest } = typeof rule === 'string' ? { code: rule } : rule
+      POSSIBLE.set(code, [...POSSIBLE.get(code) ?? [], { target, outcome, ...rest }])
+    }
+  }
+}
 
-/** The outcomes of a code. One without any concerns every reader of the skill. */
+/** The outcomes of a code. A finding without any concerns every reader of the skill. */
 export function outcomesOf (code: string): readonly PossibleOutcome[] {
   return POSSIBLE.get(code) ?? []
 }
@@ -78,38 +94,9 @@ export function outcomesOf (code: string): readonly PossibleOutcome[] {
  * @returns in the order of TARGETS, each once; or the word that names no target
  */
 export function parseTargets (text: string): readonly TargetName[] | { readonly unknown: string } {
-  const chosen = new Set<TargetName>()
-  for (const part of text.split(',')) {
-    const word = part.trim().toLowerCase().replaceAll('_', '-')
-    if (word === '') continue
-    const names = BY_ANY_NAME.get(word)
-    if (names === undefined) return { unknown: part.trim() }
-    for (const name of names) chosen.add(name)
-  }
-  return chosen.size === 0 ? { unknown: text } : TARGET_NAMES.filter((name) => chosen.has(name))
-}
-
-function clientOf (name: TargetName): Client {
-  return TARGETS[name]
-}
-
-function targetsOf (group: Client['group']): readonly TargetName[] {
-  return TARGET_NAMES.filter((name) => clientOf(name).group === group)
-}
-
-function possibleOutcomes (): Map<string, PossibleOutcome[]> {
-  // On YAML that is not portable, nobody can say what the parser of a client does.
-  const possible = new Map<string, PossibleOutcome[]>([
-    ['yaml_not_portable', TARGET_NAMES.map((target) => ({ target, outcome: 'warned', when: undefined }))]
-  ])
-  for (const target of TARGET_NAMES) {
-    for (const [outcome, rules = []] of Object.entries(clientOf(target).outcomes)) {
-      for (const rule of rules) {
-        const { code, when } = typeof rule === 'string' ? { code: rule, when: undefined } : rule
-        const others = possible.get(code) ?? []
-        possible.set(code, [...others, { target, outcome: outcome as Outcome, when }])
-      }
-    }
-  }
-  return possible
+  const words = text.split(',').map((word) => word.trim()).filter((word) => word !== '')
+  const named = words.map((word) => BY_WORD.get(word.toLowerCase().replaceAll('_', '-')))
+  const unknown = words.length === 0 ? text : words[named.indexOf(undefined)]
+  if (unknown !== undefined) return { unknown }
+  return TARGET_NAMES.filter((name) => named.some((names) => names?.includes(name)))
 }

@@ -168,7 +168,7 @@ export class Discovery {
   async #makeEntries (state: SkillState, manifest: Manifest): Promise<Entries> {
     const { skill: { name, frontmatter } } = state
     const mainFile = await state.mainFile()
-    const findings = wellKnownFindings(state.skill, manifest, mainFile.utf8)
+    const findings = [...state.skill.findings, ...wellKnownFindings(state.skill, manifest, mainFile.utf8)]
     const description = ownText(frontmatter, 'description')
     const nameOf = await namesIn(state)
     const others = manifest.files.map(({ path }) => nameOf(path)).filter((file) => file !== MAIN_FILE)

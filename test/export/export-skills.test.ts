@@ -167,11 +167,11 @@ t.test('K93: an export that was interrupted is finished by the next one, and lea
   t.same(differences(out, fresh), [])
 })
 
-t.test('K93: what cannot be exported is named, and the exit code is 2; links out of a skill are not followed', async (t) => {
+t.test('K93: what cannot be exported is named, and the exit code is 1; links out of a skill are not followed', async (t) => {
   const base = t.testdir({ skills: { good: skill('good'), bad: { 'SKILL.md': '# No frontmatter\n' } }, 'secret.md': 'secret' })
   symlinkSync(join(base, 'secret.md'), join(base, 'skills/good/notes.md'))
   const { code, stdout } = await exportTo(join(base, 'out'), join(base, 'skills'))
-  t.equal(code, 2)
+  t.equal(code, 1)
   t.match(stdout, /^left out: bad: \S.*\n1 skill in/)
   t.notMatch(JSON.stringify(stateOf(join(base, 'out'))), Buffer.from('secret').toString('base64'))
 })
@@ -187,7 +187,7 @@ t.test('K93: a folder with something else in it, or in the skills, is refused wi
     t.match(stderr, reason)
     t.equal(stderr.split('\n').length, 2, stderr)
   }
-  t.match(await runHere(['export']), { code: 1, stderr: /missing required argument 'OUT'/ })
+  t.match(await runHere(['export']), { code: 2, stderr: /missing required argument 'OUT'/ })
   renameSync(root, join(base, 'away'))
   t.match(await exportTo(join(base, 'out'), root), { code: 1, stderr: /not found/ })
   t.notOk(existsSync(join(base, 'out')))
@@ -218,7 +218,7 @@ t.test('K93: with an access file an export holds what one caller sees, with a tr
   t.ok(rulesIn('anyone').every((rule) => rule.startsWith('public, max-age=')))
   t.match(headersIn('anyone'), /Access-Control-Allow-Origin: \*\n[^]*Cache-Control: public, max-age=60\n/)
   t.match(await run('team', 'skills', '--access', 'access.yaml', '--as', 'group:team', '--trust', 'trust.yaml'), {
-    code: 2, stdout: /^left out: unsigned: quarantined: the skill has no signature \(skill\.oms\.sig\)\n2 skills in /
+    code: 1, stdout: /^left out: unsigned: quarantined: the skill has no signature \(skill\.oms\.sig\)\n2 skills in /
   })
   t.strictSame(namesIn('team'), ['index.json', 'open', 'own'])
   t.ok(rulesIn('team').every((rule) => rule.startsWith('private, max-age=')), 'what some callers see is for no shared cache')
@@ -231,7 +231,7 @@ t.test('K93: with an access file an export holds what one caller sees, with a tr
   t.match(await run('team', 'skills', '--access', 'access.yaml'), { code: 0, stdout: /^1 skill in/ })
   t.strictSame(namesIn('team'), ['index.json', 'open'], 'what another caller saw does not stay')
   t.match(await run('anyone', 'skills'), { stdout: /^3 skills in/ })
-  t.match(await run('anyone', 'skills', '--trust', 'trust.yaml'), { code: 2 })
+  t.match(await run('anyone', 'skills', '--trust', 'trust.yaml'), { code: 1 })
   t.strictSame(namesIn('anyone'), ['index.json', 'open', 'own'], 'nor does what is quarantined')
   t.match(await run('x', 'skills', '--access', 'access.yaml', '--as', 'nobody'), { code: 1, stderr: /'nobody' is not a token or link of the access file|"nobody"/ })
   t.match(await run('x', 'skills', '--as', 'nobody'), { code: 1, stderr: /--as needs an access file/ })

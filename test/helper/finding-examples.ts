@@ -105,13 +105,12 @@ export const WITHOUT_EXAMPLE: ReadonlySet<string> = new Set<FindingCode>([
   'main_file_too_large', 'main_file_permission_denied', 'main_file_unreadable', 'main_file_not_utf8', 'shadowed',
   'name_prefixed', 'name_reserved_word', 'ignore_file_unusable', 'file_special', 'file_unreadable',
   'file_path_too_long', 'file_name_not_utf8', 'too_many_files', 'too_many_bytes', 'revision_pending', 'encoded_text',
-  'upload_too_large', 'mcp_skill_invalid', 'mcp_refused', 'mcp_main_file_casing', 'mcp_file_too_large',
-  'mcp_too_many_files', 'mcp_limits_exceeded', 'discovery_skill_invalid', 'discovery_main_file_missing',
-  'discovery_main_file_ambiguous', 'discovery_frontmatter_repaired', 'discovery_frontmatter_differs',
-  'discovery_path_unsafe', 'discovery_path_not_plain', 'discovery_description_too_long', 'discovery_archive_too_large',
-  'discovery_file_large', 'unsigned', 'signature_stale', 'signature_exempt', 'signature_untrusted',
-  'signature_expired', 'signature_expires_soon', 'signature_invalid', 'trust_denied', 'scan_result', 'scan_note',
-  'scan_missing', 'trust_unchecked', 'not_pinned', 'pin_mismatch'
+  'upload_too_large', 'mcp_refused', 'mcp_file_too_large', 'mcp_too_many_files', 'mcp_limits_exceeded',
+  'discovery_frontmatter_differs', 'discovery_path_unsafe', 'discovery_path_not_plain',
+  'discovery_description_too_long', 'discovery_archive_too_large', 'discovery_file_large', 'unsigned',
+  'signature_stale', 'signature_exempt', 'signature_untrusted', 'signature_expired', 'signature_expires_soon',
+  'signature_invalid', 'trust_denied', 'scan_result', 'scan_note', 'scan_missing', 'trust_unchecked', 'not_pinned',
+  'pin_mismatch'
 ])
 
 /** Writes one side of an example into a folder called `demo`. */

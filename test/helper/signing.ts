@@ -15,7 +15,7 @@ import { createSigner, type Signer } from '../../src/trust/signers.ts'
 import type { TrustFile } from '../../src/trust/trust-file.ts'
 import { Trust } from '../../src/trust/trust.ts'
 import { verifySkills } from '../../src/trust/verify.ts'
-import type { OpenedSkills } from '../../src/validate/validate.ts'
+import type { OpenedSkills } from '../../src/validate/validate-skills.ts'
 import { startManager } from './skills.ts'
 
 export interface KeyPair {

@@ -170,7 +170,7 @@ t.test('K4, K79: what is left out is named, and --allow-links takes links as ser
   t.match(await run(cwd, 'only', '--allow-links', 'real'), { code: 0, out: /^1 skill: no findings/, errors: '' })
   writeFileSync(join(cwd, 'real/linked/SKILL.md'), `\uFEFF${skillText('linked')}`)
   t.match(await run(cwd, 'only', '--fix', '--allow-links', 'real'), {
-    code: 0, errors: /^skillserve: fixed only\/linked\/SKILL\.md:1\n-.*\n\+---\n$/
+    code: 0, errors: /^skillserve: fixed only\/linked\/SKILL\.md\n[^]*\n\+---\n/
   })
   t.equal(readFileSync(join(cwd, 'real/linked/SKILL.md'), 'utf8'), skillText('linked'))
 })

@@ -24,10 +24,10 @@ t.test('K79: --fix mends what is certain, once, and keeps comments and order', a
   t.match(await run(cwd, '--fix', '--dry-run'), { code: 1, out: /^--- skills\/demo\/SKILL\.md\n/ })
   const file = join(cwd, 'skills/demo/SKILL.md')
   t.equal(readFileSync(file, 'utf8'), text)
-  t.match(await run(cwd, '--fix'), { code: 0, errors: /^skillserve: fixed skills\/demo\/SKILL\.md:1\n-.*\n-# about\\u000d\n/ })
+  t.match(await run(cwd, '--fix'), { code: 0, errors: /^skillserve: fixed skills\/demo\/SKILL\.md\n---[^]*\n-# about\\u000d\n/ })
   const fixed = readFileSync(file, 'utf8')
-  t.equal(fixed, '---\n# about\nname: demo # the name\ndescription: \'Use when: asked\'\nallowed-tools: "Read ' +
-    'Bash(git:*)"\nmetadata:\n  a: b\n  version: "1.0" # of ours\nargument-hint: x\n---\nBody\n')
+  t.equal(fixed, '---\n# about\nname: demo # the name\nversion: 1.0 # of ours\ndescription: \'Use when: ' +
+    'asked\'\nallowed-tools: "Read Bash(git:*)"\nmetadata:\n  a: b\nargument-hint: x\n---\nBody\n')
   await run(cwd, '--fix')
   t.equal(readFileSync(file, 'utf8'), fixed)
   t.strictSame(await run(cwd, '--fix', '--dry-run'), { code: 0, out: '', errors: '' })
@@ -73,7 +73,7 @@ t.test('K79: --fix leaves owner and mode of a file as they are', async (t) => {
   const before = statSync(file)
   const mask = process.umask(0o077)
   t.teardown(() => { process.umask(mask) })
-  t.match((await run(cwd, 'demo', '--fix')).errors, /^skillserve: fixed demo\/SKILL\.md:1\n-(?:\uFEFF|\\ufeff)---\n\+---\n$/)
+  t.match((await run(cwd, 'demo', '--fix')).errors, /^skillserve: fixed demo\/SKILL\.md\n[^]*\n-(?:\uFEFF|\\ufeff)---\n\+---\n/)
   const { mode, uid, gid, ino } = statSync(file)
   t.strictSame({ mode, uid, gid }, { mode: before.mode, uid: before.uid, gid: before.gid })
   t.not(ino, before.ino, 'a new file in its place')
@@ -95,7 +95,7 @@ t.test('K79: --fix leaves links, large files, other encodings and files that nee
   const before = inodes()
   const { errors } = await run(cwd, '.', '--fix')
   t.strictSame(inodes(), before)
-  t.match(errors, /^skillserve: left\/SKILL\.md: the frontmatter is left as it is: .*\nskillserve: fixed plain\/SKILL\.md:1\n-.*\n\+text\n$/)
+  t.match(errors, /^skillserve: left\/SKILL\.md: the frontmatter is left as it is: .*\nskillserve: fixed plain\/SKILL\.md\n[^]*\n\+text\n$/)
   t.equal(readFileSync(join(cwd, 'plain/SKILL.md'), 'utf8'), 'text\n', 'without frontmatter')
 })
 
@@ -104,7 +104,7 @@ t.test('K79: --fix gives a misspelt field its name where the right one is missin
     ['name: demo\nDescription: x\n', 'name: demo\ndescription: x\n'],
     ['Name: other\ndescription: x\n', 'name: demo\ndescription: x\n'],
     ['name: demo\nallowed_tools: [Read, Write]\n', 'name: demo\nallowed-tools: Read Write\n'],
-    ['name: demo\nlicence: MIT\ntags: a\n', 'name: demo\nlicense: MIT\nmetadata:\n  tags: "a"\n'],
+    ['name: demo\nlicence: MIT\ntags: a\n', 'name: demo\nlicense: MIT\ntags: a\n'],
     ['name: demo\nlicence: MIT\nlicense: MIT\n'],
     ['name: demo\ndescription: x\nDescription: z\n'],
     ['name: demo\nmetadat:\n  a: b\n', 'name: demo\nmetadata:\n  a: b\n'],
@@ -165,29 +165,10 @@ const FIXES: ReadonlyArray<readonly [before: string, after?: string]> = [
   ['name: demo\nallowed-tools: [5]\n'],
   ['name: demo\nallowed-tools:\n  - Read # why\n'],
   ['name: demo\n? allowed-tools\n: [Read]\n'],
-  ['name: demo\nversion: 2  # c\n', 'name: demo\nmetadata:\n  version: "2"  # c\n'],
   // Text in YAML 1.2, and something else to readers of YAML 1.1.
-  ['name: demo\ndate: 2024-01-02\nx: yes\n', 'name: demo\nmetadata:\n  date: "2024-01-02"\n  x: "yes"\n'],
-  [
-    "name: demo\nhomepage: https://example.org/a#b\nauthor: it's <me@example.org>\n",
-    'name: demo\nmetadata:\n  homepage: "https://example.org/a#b"\n  author: "it\'s <me@example.org>"\n'
-  ],
-  ['name: demo\ntags: \'it\'\'s # a\'\nx: "a\\" # b" # c\n', 'name: demo\nmetadata:\n  tags: \'it\'\'s # a\'\n  x: "a\\" # b" # c\n'],
-  ['name: demo\nmetadata:\n      # about\n\n    a: b\ntags: x\n', 'name: demo\nmetadata:\n      # about\n\n    a: b\n    tags: "x"\n'],
-  ['name: demo\nmetadata: # ours\n  a: b\ntags: x\n', 'name: demo\nmetadata: # ours\n  a: b\n  tags: "x"\n'],
-  ['name: demo\ntags: a\n  b\nversion: 2\n', 'name: demo\ntags: a\n  b\nmetadata:\n  version: "2"\n'],
-  ['name: demo\nx: &a b\ntags: c\n', 'name: demo\nx: &a b\nmetadata:\n  tags: "c"\n'],
-  ['name: demo\ntags: a\n  # about a\n'],
-  ['name: demo\nmetadata:\n  tags: z\ntags: x\n'],
-  ['name: demo\nmetadata: {a: b}\ntags: x\n'],
-  ['name: demo\nmetadata:\ntags: x\n', 'name: demo\nmetadata:\n  tags: "x"\n'],
-  ['name: demo\nmetadata: text\ntags: x\n'],
-  ['name: demo\nmetadata: [a]\ntags: x\n'],
-  ['name: demo\ndescription: x\ntags: a\n\n  b\n'],
-  ['name: demo\ntags: a\u00a0\n', 'name: demo\nmetadata:\n  tags: "a\u00a0"\n'],
+  ['name: demo\ndate: 2024-01-02\nx: yes\n', 'name: demo\ndate: "2024-01-02"\nx: "yes"\n'],
   ['name: demo\nmetadata:\n  on: 2024-01-02 # c\n', 'name: demo\nmetadata:\n  "on": "2024-01-02" # c\n'],
-  ['name: demo\nmodel: 1e3\n'],
-  ['name: demo\nmetadata:\n    k: v\ntags: a\n\n      b\n']
+  ['name: demo\nmodel: 1e3\ntags: x\n']
 ]
 
 t.test('K79: --fix writes what reads as before to every reader, or nothing', (t) => {

@@ -99,7 +99,7 @@ t.test('K79: verdicts that hang on more than the code of a finding', async (t) =
     [also('license: MIT', 'license: BSD'), 'yaml_not_portable',
       said('warned spec codex; not_loaded discovery-0.1.0 discovery-0.2.0')],
     [described('Use when: asked'), 'yaml_repaired', said('not_loaded discovery-0.1.0 discovery-0.2.0')],
-    [{ ...GOOD, files: { 'skill.md': 1 } }, 'discovery_main_file_ambiguous', said('not_loaded discovery-0.1.0 discovery-0.2.0')],
+    [{ ...GOOD, files: { 's\u212aill.md': 1 } }, 'discovery_path_unsafe', said('not_loaded discovery-0.1.0 discovery-0.2.0; ok mcp')],
     [{ ...GOOD, files: { 'a.md': 1_048_577 } }, 'discovery_file_large', said('ok discovery-0.2.0')],
     ...['a\\b.md', 'c:x.md'].map((path) =>
       [{ ...GOOD, files: { [path]: 1 } }, 'discovery_path_unsafe', said('not_loaded discovery-0.1.0 discovery-0.2.0; ok mcp')] as const),

@@ -188,11 +188,6 @@ function checkUnknownFields (frontmatter: Frontmatter): Finding[] {
     `${fixes.charAt(0).toUpperCase()}${fixes.slice(1)}`, unknown[0])]
 }
 
-/** Whether a name is meant to be that of a field of the format. */
-export function isMisspelt (name: string): boolean {
-  return rightName(name, KNOWN_FIELDS) !== undefined
-}
-
 /** A typo is seldom in the first letter, and `date` is not `name`. */
 function rightName (name: string, fields: Iterable<string>): string | undefined {
   if (KNOWN_FIELDS.has(name) || AGENT_FIELDS.has(name)) return undefined

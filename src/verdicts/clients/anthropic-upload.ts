@@ -1,4 +1,4 @@
-import { type Client, NO_FRONTMATTER_FIRST, NO_MAIN_FILE, NO_YAML, when } from './client.ts'
+import { type Client, NAME_RULES, NO_SKILL, when } from './client.ts'
 
 export const anthropicUpload: Client = {
   title: 'Upload to Anthropic',
@@ -8,8 +8,8 @@ export const anthropicUpload: Client = {
   aliases: ['anthropic'],
   outcomes: {
     refused: [
-      ...NO_MAIN_FILE, 'main_file_casing', ...NO_FRONTMATTER_FIRST, ...NO_YAML, 'name_missing', 'name_not_text',
-      'name_too_long', 'name_invalid_characters', 'name_edge_hyphen', 'name_double_hyphen', 'name_reserved_word',
+      ...NO_SKILL, 'name_missing', 'name_not_text',
+      ...NAME_RULES, 'name_reserved_word',
       'description_missing', 'description_too_long', 'description_xml_tag', 'nested_skills',
       ...when('name_has_reserved_word', 'name_folder_mismatch'),
       ...when('too_large_for_anthropic', 'upload_too_large')

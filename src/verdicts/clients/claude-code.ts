@@ -1,4 +1,4 @@
-import { type Client, NO_FRONTMATTER_FIRST, NO_MAIN_FILE, NO_YAML, when } from './client.ts'
+import { type Client, NAME_RULES, NO_FRONTMATTER_FIRST, NO_MAIN_FILE, NO_YAML, when } from './client.ts'
 
 /** It goes by the folder and the body where the frontmatter says nothing. */
 export const claudeCode: Client = {
@@ -14,7 +14,7 @@ export const claudeCode: Client = {
       ...NO_FRONTMATTER_FIRST, ...NO_YAML, 'name_missing', 'name_not_text', 'name_folder_mismatch', 'name_prefixed',
       'description_missing',
       ...when('name_differs_from_folder',
-        'name_too_long', 'name_invalid_characters', 'name_edge_hyphen', 'name_double_hyphen')
+        ...NAME_RULES)
     ]
   }
 }

@@ -8,10 +8,7 @@ export const OUTCOMES = ['ok', 'warned', 'changed', 'cut', 'not_loaded', 'refuse
 export type Outcome = typeof OUTCOMES[number]
 
 /** A finding that has an outcome, and the fact about the skill that it needs, if it needs one. */
-interface Rule {
-  readonly code: FindingCode
-  readonly when?: ConditionName
-}
+type Rule = FindingCode | { readonly code: FindingCode, readonly when: ConditionName }
 
 /** A consumer of skills, and its documented rules: a format, a validator, an agent, an upload service, an index. */
 export interface Client {
@@ -25,31 +22,41 @@ export interface Client {
   /** Other names that a caller may use. */
   readonly aliases?: readonly string[]
   /** What it does with a skill that has one of these findings. It takes all others. */
-  readonly outcomes: Readonly<Partial<Record<Exclude<Outcome, 'ok'>, ReadonlyArray<FindingCode | Rule>>>>
+  readonly outcomes: Readonly<Partial<Record<Exclude<Outcome, 'ok'>, readonly Rule[]>>>
 }
 
-/** Rules that need a fact about the skill. */
+/** Makes rules that need a fact about the skill. */
 export function when (condition: ConditionName, ...codes: readonly FindingCode[]): readonly Rule[] {
   return codes.map((code) => ({ code, when: condition }))
 }
+
+type Codes = readonly FindingCode[]
 
 /** There is no main file that could be read. */
 export const NO_MAIN_FILE = [
   'main_file_missing', 'main_file_not_a_file', 'main_file_permission_denied', 'main_file_unreadable',
   'main_file_not_utf8', 'main_file_link_text'
-] as const satisfies readonly FindingCode[]
+] as const satisfies Codes
 
 /** There is no frontmatter, wherever one looks for it. */
 export const NO_FRONTMATTER = [
   'frontmatter_missing', 'frontmatter_unclosed', 'frontmatter_empty', 'frontmatter_not_mapping', 'fence_unusual'
-] as const satisfies readonly FindingCode[]
+] as const satisfies Codes
 
 /** The frontmatter is not where it has to be. */
 export const NO_FRONTMATTER_FIRST =
-  [...NO_FRONTMATTER, 'frontmatter_not_first', 'line_ends_cr'] as const satisfies readonly FindingCode[]
+  [...NO_FRONTMATTER, 'frontmatter_not_first', 'line_ends_cr'] as const satisfies Codes
 
 /** What this program's parser refuses counts as refused by every client that reads YAML. */
-export const NO_YAML = ['yaml_invalid', 'yaml_refused', 'yaml_repaired'] as const satisfies readonly FindingCode[]
+export const NO_YAML = ['yaml_invalid', 'yaml_refused', 'yaml_repaired'] as const satisfies Codes
+
+/** What most clients need: a SKILL.md that begins with a frontmatter of YAML. */
+export const NO_SKILL =
+  [...NO_MAIN_FILE, 'main_file_casing', ...NO_FRONTMATTER_FIRST, ...NO_YAML] as const satisfies Codes
+
+/** The form of a name. */
+export const NAME_RULES =
+  ['name_too_long', 'name_invalid_characters', 'name_edge_hyphen', 'name_double_hyphen'] as const satisfies Codes
 
 /** What keeps this service from offering a skill. */
 export const UNUSABLE = (Object.keys(FINDINGS) as FindingCode[])

@@ -1,4 +1,4 @@
-import { type Client, NO_FRONTMATTER_FIRST, NO_MAIN_FILE, NO_YAML, when } from './client.ts'
+import { type Client, NO_SKILL, when } from './client.ts'
 
 export const codex: Client = {
   title: 'Codex',
@@ -7,7 +7,7 @@ export const codex: Client = {
   group: 'agents',
   outcomes: {
     not_loaded: [
-      ...NO_MAIN_FILE, 'main_file_casing', ...NO_FRONTMATTER_FIRST, ...NO_YAML, 'name_too_long',
+      ...NO_SKILL, 'name_too_long',
       'description_missing', 'description_too_long', 'metadata_not_mapping',
       // Numbers and the like are text.
       ...when('field_is_no_scalar', 'name_not_text', 'description_not_text')

@@ -1,10 +1,7 @@
 import { type Client, NO_YAML, UNUSABLE } from './client.ts'
 
-const NOT_LISTED = [
-  ...UNUSABLE, ...NO_YAML, 'main_file_ambiguous', 'discovery_skill_invalid', 'discovery_main_file_missing',
-  'discovery_main_file_ambiguous', 'discovery_frontmatter_repaired', 'discovery_frontmatter_differs',
-  'discovery_path_unsafe'
-] as const
+const NOT_LISTED =
+  [...UNUSABLE, ...NO_YAML, 'main_file_ambiguous', 'discovery_frontmatter_differs', 'discovery_path_unsafe'] as const
 
 /** The two indexes of this service, by what the clients of each take. */
 export const discovery010: Client = {

@@ -7,8 +7,7 @@ export const mcp: Client = {
   outcomes: {
     not_loaded: [
       ...UNUSABLE, 'main_file_casing', 'compatibility_not_text', 'compatibility_empty', 'compatibility_too_long',
-      'metadata_not_mapping', 'metadata_not_text', 'mcp_skill_invalid', 'mcp_refused', 'mcp_main_file_casing',
-      'mcp_file_too_large', 'mcp_too_many_files'
+      'metadata_not_mapping', 'metadata_not_text', 'mcp_refused', 'mcp_file_too_large', 'mcp_too_many_files'
     ],
     warned: ['mcp_limits_exceeded']
   }

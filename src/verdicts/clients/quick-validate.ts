@@ -1,4 +1,4 @@
-import { type Client, NO_FRONTMATTER, NO_MAIN_FILE, NO_YAML } from './client.ts'
+import { type Client, NAME_RULES, NO_FRONTMATTER, NO_MAIN_FILE, NO_YAML } from './client.ts'
 
 export const quickValidate: Client = {
   title: "quick_validate of Anthropic's skill-creator",
@@ -8,9 +8,9 @@ export const quickValidate: Client = {
   outcomes: {
     refused: [
       ...NO_MAIN_FILE, 'main_file_casing', ...NO_FRONTMATTER, 'frontmatter_not_first', ...NO_YAML, 'name_missing',
-      'name_not_text', 'name_too_long', 'name_invalid_characters', 'name_edge_hyphen', 'name_double_hyphen',
-      'description_missing', 'description_not_text', 'description_too_long', 'description_xml_tag',
-      'description_angle_bracket', 'compatibility_not_text', 'compatibility_too_long', 'unknown_fields'
+      'name_not_text', ...NAME_RULES, 'description_missing', 'description_not_text', 'description_too_long',
+      'description_xml_tag', 'description_angle_bracket', 'compatibility_not_text', 'compatibility_too_long',
+      'unknown_fields'
     ]
   }
 }

@@ -1,4 +1,4 @@
-import { type Client, NO_FRONTMATTER_FIRST, NO_MAIN_FILE, NO_YAML } from './client.ts'
+import { type Client, NO_SKILL } from './client.ts'
 
 export const skillsCli: Client = {
   title: 'skills CLI',
@@ -7,10 +7,7 @@ export const skillsCli: Client = {
   group: 'agents',
   aliases: ['skills'],
   outcomes: {
-    not_loaded: [
-      ...NO_MAIN_FILE, 'main_file_casing', ...NO_FRONTMATTER_FIRST, ...NO_YAML, 'name_missing', 'name_not_text',
-      'description_missing', 'description_not_text'
-    ],
+    not_loaded: [...NO_SKILL, 'name_missing', 'name_not_text', 'description_missing', 'description_not_text'],
     warned: ['nested_skills', 'discovery_internal']
   }
 }

@@ -16,9 +16,7 @@ export const skillsRef: Client = {
       ...when('name_differs_from_folder', 'name_invalid_characters', 'name_not_text'),
       // Numbers and the like are text.
       ...when('field_is_no_scalar',
-        'name_not_text', 'description_not_text', 'compatibility_not_text', 'allowed_tools_not_text'),
-      ...when('field_in_brackets',
-        'license_not_text', 'metadata_not_mapping', 'metadata_not_text', 'allowed_tools_list')
+        'name_not_text', 'description_not_text', 'compatibility_not_text', 'allowed_tools_not_text')
     ]
   }
 }

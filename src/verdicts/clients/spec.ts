@@ -1,4 +1,4 @@
-import { type Client, NO_FRONTMATTER_FIRST, NO_MAIN_FILE, NO_YAML } from './client.ts'
+import { type Client, NAME_RULES, NO_SKILL } from './client.ts'
 
 export const spec: Client = {
   title: 'Agent Skills format',
@@ -8,10 +8,9 @@ export const spec: Client = {
   aliases: ['format', 'agent-skills'],
   outcomes: {
     refused: [
-      ...NO_MAIN_FILE, 'main_file_casing', 'main_file_too_large', ...NO_FRONTMATTER_FIRST, 'frontmatter_too_large',
-      ...NO_YAML, 'name_missing', 'name_not_text', 'name_too_long', 'name_invalid_characters', 'name_edge_hyphen',
-      'name_double_hyphen', 'name_folder_mismatch', 'description_missing', 'description_not_text',
-      'description_too_long', 'compatibility_not_text', 'compatibility_too_long', 'metadata_not_mapping'
+      ...NO_SKILL, 'main_file_too_large', 'frontmatter_too_large', 'name_missing', 'name_not_text', ...NAME_RULES,
+      'name_folder_mismatch', 'description_missing', 'description_not_text', 'description_too_long',
+      'compatibility_not_text', 'compatibility_too_long', 'metadata_not_mapping'
     ],
     warned: [
       'main_file_ambiguous', 'license_not_text', 'compatibility_empty', 'metadata_not_text', 'allowed_tools_not_text',

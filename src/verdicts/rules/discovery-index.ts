@@ -1,33 +1,13 @@
 import { basename } from 'node:path/posix'
 import { isUsable } from '../../core/format/findings.ts'
+import { isMainFile } from '../../core/format/main-files.ts'
 import { own, ownText } from '../../core/shared/json.ts'
 import type { CatalogSkill, FileList, Finding } from '../../core/shared/skill.ts'
-import { finding, type FindingCode, findingOnFiles } from '../findings.ts'
+import { finding, findingOnFiles } from '../findings.ts'
 import {
   ADVISED_DISCOVERY_FILE_BYTES, MAX_DISCOVERY_DESCRIPTION_UNITS, MAX_DISCOVERY_FILES, MAX_DISCOVERY_UNPACKED_BYTES
 } from '../limits.ts'
-
-/** The two versions of discovery, each with an index of its own. */
-type DiscoveryVersion = '0.1.0' | '0.2.0'
-
-const BOTH = ['0.1.0', '0.2.0'] as const
-
-/** The indexes that each finding keeps a skill out of; none for an info. */
-const EXCLUDES = {
-  discovery_skill_invalid: BOTH,
-  discovery_main_file_missing: BOTH,
-  discovery_main_file_ambiguous: BOTH,
-  discovery_frontmatter_differs: BOTH,
-  discovery_frontmatter_repaired: BOTH,
-  discovery_path_unsafe: BOTH,
-  discovery_path_not_plain: ['0.1.0'],
-  discovery_description_too_long: ['0.2.0'],
-  discovery_archive_too_large: ['0.2.0'],
-  discovery_file_large: [],
-  discovery_internal: []
-} as const satisfies Partial<Record<FindingCode, readonly DiscoveryVersion[]>>
-
-const excluding = new Map<string, readonly DiscoveryVersion[]>(Object.entries(EXCLUDES))
+import { outcomesOf } from '../targets.ts'
 
 /** The frontmatter as clients find it: anything may follow the three dashes that close it. */
 const CLIENT_FRONTMATTER = /^---\r?\n[^]*?\r?\n---/
@@ -42,29 +22,29 @@ const LEGACY_RESERVED = /[\\?#%[\]]/
 /** Paths that clients refuse, because they seem to leave the folder that an archive is unpacked into. */
 const UNSAFE_PATH = /\\|^[A-Za-z]:/
 
+/** Clients take any casing of `SKILL.md`, beyond ASCII too, for the main file. */
+const isTakenForMain = (path: string) => !isMainFile(path) && path.toLowerCase() === 'skill.md'
+
 /**
- * Why a skill is missing from a well-known index, or does not reach all clients whole. A skill that clients refuse is
- * left out: they drop it silently or, with version 0.1.0, drop the whole index. Pure.
+ * Says why a usable skill is missing from a discovery index, or does not reach all clients whole. A skill that clients
+ * refuse is left out: they drop it silently or, with version 0.1.0, drop the whole index. Pure.
  * @param mainFile text of the main file, a byte order mark included; undefined when it cannot be read
  */
 export function wellKnownFindings (
   skill: CatalogSkill, manifest: FileList, mainFile: string | undefined
 ): readonly Finding[] {
-  if (!isUsable(skill)) return [excluded('discovery_skill_invalid', 'it has errors', 'Fix the errors of the skill')]
-  if (mainFile === undefined || mainFileOf(skill, manifest) === undefined) {
-    return [excluded('discovery_main_file_missing', 'its SKILL.md cannot be read',
-      'Make SKILL.md a regular file of UTF-8 text')]
-  }
+  if (!isUsable(skill)) return []
   const paths = manifest.files.map(({ path }) => path)
   return [
-    checkMainFiles(paths), checkFrontmatter(skill, mainFile), checkPaths(paths), checkDescription(skill),
+    checkFrontmatter(skill, mainFileOf(skill, manifest) && mainFile), checkPaths(paths), checkDescription(skill),
     checkSizes(manifest), checkInternal(skill)
   ].flat()
 }
 
-/** Whether findings of `wellKnownFindings` leave a skill in the index of a version. */
-export function isListed (findings: readonly Finding[], version: DiscoveryVersion): boolean {
-  return !findings.some(({ code }) => excluding.get(code)?.includes(version))
+/** Whether a skill with these findings is in the index of a version. */
+export function isListed (findings: readonly Finding[], version: '0.1.0' | '0.2.0'): boolean {
+  return !findings.some(({ code }) => outcomesOf(code)
+    .some(({ target, outcome }) => target === `discovery-${version}` && outcome === 'not_loaded'))
 }
 
 /** Path of the main file, in the spelling of the disk; undefined when the manifest does not list it. */
@@ -73,44 +53,36 @@ export function mainFileOf ({ metadata }: CatalogSkill, { files }: FileList): st
   return files.some(({ path }) => path === name) ? name : undefined
 }
 
-function excluded (code: keyof typeof EXCLUDES, reason: string, fix: string, place?: Partial<Finding>): Finding {
-  return { ...place, ...finding(code, `the skill is in no discovery index because ${reason}`, fix) }
-}
-
-/** Clients take any casing of `SKILL.md`, beyond ASCII too, for the same file. */
-function checkMainFiles (paths: readonly string[]): Finding[] {
-  if (paths.filter((path) => path.toLowerCase() === 'skill.md').length < 2) return []
-  return [excluded('discovery_main_file_ambiguous', 'it has several main files that differ only in case',
-    'Keep SKILL.md and remove or rename the others')]
-}
-
 /** Clients parse the bytes themselves, and strictly: repaired frontmatter reads otherwise there. */
-function checkFrontmatter ({ metadata, findings }: CatalogSkill, mainFile: string): Finding[] {
+function checkFrontmatter ({ metadata, findings }: CatalogSkill, mainFile: string | undefined): Finding[] {
+  const differs = (reason: string, fix: string, line: number) => [{
+    ...finding('discovery_frontmatter_differs', `the skill is in no discovery index because ${reason}`, fix),
+    file: basename(metadata.path),
+    line,
+    column: 1
+  }]
   const invalid = findings.find(({ code }) => code === 'yaml_repaired' || code === 'yaml_not_portable')
   if (invalid !== undefined) {
-    const { line = 1, fix } = invalid
-    return [excluded('discovery_frontmatter_repaired', 'its frontmatter is not valid YAML as it stands', fix,
-      { file: basename(metadata.path), line, column: 1 })]
+    return differs('its frontmatter is not valid YAML as it stands', invalid.fix, invalid.line ?? 1)
   }
   // Clients' decoders remove a byte order mark.
-  const text = mainFile.replace(/^\uFEFF/, '')
+  const text = mainFile?.replace(/^\uFEFF/, '') ?? ''
   const frontmatter = CLIENT_FRONTMATTER.exec(text)?.[0]
-  const place = { file: basename(metadata.path), line: frontmatter?.split('\n').length ?? 1, column: 1 }
   if (frontmatter === undefined) {
-    return [excluded('discovery_frontmatter_differs', "the first line of SKILL.md is not exactly '---'",
-      "Remove the spaces behind the '---' in the first line", place)]
+    return differs("the first line of SKILL.md is not exactly '---'",
+      "Remove the spaces behind the '---' in the first line", 1)
   }
   if (REST_OF_FENCE.test(text.slice(frontmatter.length))) return []
-  return [excluded('discovery_frontmatter_differs', "a line inside its frontmatter begins with '---'",
-    "Indent the line inside the frontmatter that begins with '---'", place)]
+  return differs("a line inside its frontmatter begins with '---'",
+    "Indent the line inside the frontmatter that begins with '---'", frontmatter.split('\n').length)
 }
 
 function checkPaths (paths: readonly string[]): Finding[] {
-  const unsafe = paths.filter((path) => UNSAFE_PATH.test(path))
+  const unsafe = paths.filter((path) => UNSAFE_PATH.test(path) || isTakenForMain(path))
   if (unsafe.length > 0) {
     return findingOnFiles('discovery_path_unsafe', unsafe,
       'the skill is in no discovery index because clients refuse names of its files',
-      'Rename the files so that no name has a backslash or begins with a letter and a colon')
+      'Rename the files so that no name has a backslash, begins with a letter and a colon, or looks like SKILL.md')
   }
   const notPlain = paths.filter((path) => !LEGACY_PATH.test(path) || LEGACY_RESERVED.test(path))
   return findingOnFiles('discovery_path_not_plain', notPlain,

@@ -1,52 +1,45 @@
 import { COLLECTION_STYLE, EVENT_ID, type Event, parseEvents, SCALAR_STYLE } from 'js-yaml'
 import { locateFrontmatter } from '../../core/format/fences.ts'
+import { positionAt } from '../../core/format/hidden-text.ts'
 import { fieldPositions } from '../../core/format/positions.ts'
-import { MAX_FRONTMATTER_DEPTH } from '../../core/shared/limits.ts'
+import { MAX_FRONTMATTER_BYTES, MAX_FRONTMATTER_DEPTH } from '../../core/shared/limits.ts'
 import type { Finding } from '../../core/shared/skill.ts'
 import { quote } from '../../core/shared/text.ts'
-import { finding, type FindingCode } from '../findings.ts'
-import { frontmatterOf, type Subject } from '../subject.ts'
+import { finding } from '../findings.ts'
 
 /** Lines of one skill that are reported; an author who has fixed these sees the next ones. */
 const MAX_LINES = 10
 
-/** Something in the frontmatter on which readers of YAML disagree. */
-interface Place {
-  readonly code: 'yaml_not_portable' | 'frontmatter_flow_style'
+/** Something in the frontmatter on which parsers of YAML disagree. */
+interface Construct {
   readonly what: string
   readonly fix: string
-  /** Whether a finding about the type of the same value says it already. */
-  readonly isShape?: boolean
+  readonly isFlowStyle?: true
 }
 
-interface LocatedPlace extends Place {
-  readonly line: number
-  readonly column: number
-  /** The top-level field that it is in. */
-  readonly field: string | undefined
-}
+/** A construct, by its offset in a part of the main file. */
+type Place = readonly [offset: number, construct: Construct]
+type Marks = ReadonlyArray<readonly [mark: RegExp, what: string, fix: string]>
 
-const FLOW_STYLE: Place = {
-  code: 'frontmatter_flow_style',
-  what: 'a list or mapping in brackets',
-  fix: 'Write lists and mappings as indented lines',
-  isShape: true
-}
-const BYTE_ORDER_MARK = notPortable('a byte order mark', 'Save SKILL.md as UTF-8 without a byte order mark')
-const BLANKS_AFTER_FENCE = notPortable("blanks after its '---'", "Remove the blanks after '---'")
-const ANCHOR_OR_TAG = notPortable('an anchor or a tag', "Remove the word that begins with '&' or '!'")
+const FLOW_STYLE: Construct =
+  { what: 'a list or mapping in brackets', fix: 'Write lists and mappings as indented lines', isFlowStyle: true }
+const ANCHOR_OR_TAG: Construct = { what: 'an anchor or a tag', fix: "Remove the word that begins with '&' or '!'" }
 
 /** What is not portable wherever it stands between the fences. */
-const MARKS: ReadonlyArray<readonly [mark: RegExp, place: Place]> = [
-  [/\t/g, notPortable('a tab', 'Write blanks instead of the tab')],
-  [/---|^\.\.\./gm, notPortable("'---' or '...', where some readers end the frontmatter", 'Write it in another way')],
-  [/^[ -]*\?(?= )/gm, notPortable("a key after '?'", "Write the key without '?'")],
-  [/^ +(?=[^\s#])/g, notPortable('fields that are indented', 'Begin the fields at the start of the line')],
-  [/\r(?!\n)|[\f\x7f-\x9f\u2028\u2029\ufffe\uffff]/g,
-    notPortable('a character that some readers refuse, or take for a line end', 'Remove the character')]
+const MARKS: Marks = [
+  [/\t/g, 'a tab', 'Write blanks instead of the tab'],
+  [/---|^\.\.\./gm, "'---' or '...', where some readers end the frontmatter", 'Write it in another way'],
+  [/^[ -]*\?(?= )/gm, "a key after '?'", "Write the key without '?'"],
+  [/^ +(?=[^\s#])/g, 'fields that are indented', 'Begin the fields at the start of the line'],
+  [/\r(?!\n)|[\f\x7f-\x9f\u2028\u2029\ufffe\uffff]/g, 'a character that some readers refuse, or take for a line end',
+    'Remove the character']
+]
+const FENCE_MARKS: Marks = [
+  [/\uFEFF/g, 'a byte order mark', 'Save SKILL.md as UTF-8 without a byte order mark'],
+  [/---(?=[ \t])/g, "blanks after its '---'", "Remove the blanks after '---'"]
 ]
 
-/** Values without quotes that are text to some readers of YAML 1.1 or 1.2, and something else to others. */
+/** Values without quotes that are text to some parsers of YAML 1.1 or 1.2, and something else to others. */
 const IMPLICIT_TYPES: ReadonlyArray<readonly [form: RegExp, type: string]> = [
   [/^(?:y|n|yes|no|on|off)$/i, 'true or false'],
   [/^[-+]?\.(?:inf|nan)$/i, 'a number'],
@@ -54,91 +47,58 @@ const IMPLICIT_TYPES: ReadonlyArray<readonly [form: RegExp, type: string]> = [
   [/^(?=.*\d)[-+]?(?:0[box][\da-f_]+|[\d_]*\.?[\d_]*(?:e[-+]?\d+)?|[\d_]+(?::[\d_.]+)+)$/i, 'a number'],
   [/^(?:=|<<)$/, 'a keyword']
 ]
-/** What every reader takes as the same number. */
+/** What every parser takes as the same number. */
 const PLAIN_NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?$/
 
 /** An escape for half of a character, or for one beyond the last. Others are the same in YAML 1.1 and 1.2. */
 const BAD_ESCAPE = /\\(?:u[Dd][89A-Fa-f][\dA-Fa-f]{2}|U(?!00(?:0[\dA-Fa-f]|10))[\dA-Fa-f]{8})/
 const ESCAPE = /\\(?:u.{4}|U.{8}|[^])/g
 
-/** What asks for text in the place of a list, a mapping or a number. */
-const SHAPE_CODES: ReadonlySet<string> = new Set<FindingCode>([
-  'name_not_text', 'description_not_text', 'license_not_text', 'compatibility_not_text', 'metadata_not_mapping',
-  'metadata_not_text', 'allowed_tools_not_text', 'allowed_tools_list'
-])
-
-/** Findings on YAML that readers take in different ways: one for each line. */
-export function portabilityFindings (subject: Subject): readonly Finding[] {
-  const { skill: { findings: others } } = subject
-  const isSaid = ({ code, line, field, isShape = false }: LocatedPlace): boolean => others.some((other) =>
-    (other.code.startsWith('yaml_') && other.line === line) ||
-    (isShape && SHAPE_CODES.has(other.code) &&
-      (other.line === line || (code === 'frontmatter_flow_style' && other.field === field))))
+/** Reports YAML that parsers take in different ways: one finding for each line, and one for all brackets. */
+export function portabilityFindings (mainFile: Buffer): readonly Finding[] {
+  const location = locateFrontmatter(mainFile)
+  if (location.kind !== 'found' || location.end - location.start > MAX_FRONTMATTER_BYTES) return []
+  const { start, end, bodyStart } = location
+  const source = mainFile.toString('utf8', start, end)
+  const parts = [
+    { firstLine: 1, text: mainFile.toString('utf8', 0, start), marks: FENCE_MARKS },
+    { firstLine: 2, text: source, marks: MARKS, events: eventsIn(source) },
+    { firstLine: source.split('\n').length + 1, text: mainFile.toString('utf8', end, bodyStart), marks: FENCE_MARKS }
+  ]
+  const fields = [...fieldPositions(source)]
   const firsts = new Map<string, Finding>()
-  for (const place of placesOf(subject)) {
-    const { code, what, fix, line, column } = place
-    // Brackets are one habit of an author.
-    const key = code === 'frontmatter_flow_style' ? code : String(line)
-    if (isSaid(place) || firsts.has(key)) continue
-    firsts.set(key, finding(code, `line ${line} of SKILL.md has ${what}`, fix, undefined, { line, column }))
-    if (firsts.size === MAX_LINES) break
+  for (const { firstLine, text, marks, events = [] } of parts) {
+    const places = [...findMarks(text, marks), ...events.flatMap((event) => placesOfEvent(event, text))]
+    for (const [offset, { what, fix, isFlowStyle }] of places.toSorted(([a], [b]) => a - b)) {
+      const { line: lineInPart, column } = positionAt(text, offset)
+      const line = firstLine + lineInPart - 1
+      const code = isFlowStyle === true ? 'frontmatter_flow_style' : 'yaml_not_portable'
+      const key = isFlowStyle === true ? code : String(line)
+      if (firsts.has(key) || firsts.size === MAX_LINES) continue
+      const field = isFlowStyle && fields.findLast(([, begin]) => begin.line <= line)?.[0]
+      firsts.set(key, finding(code, `line ${line} of SKILL.md has ${what}`, fix, field, { line, column }))
+    }
   }
   return [...firsts.values()]
 }
 
-/** Whether the field that a finding is about has brackets. */
-export function hasBrackets (subject: Subject, { field }: Finding): boolean {
-  return field !== undefined &&
-    placesOf(subject).some((place) => place.code === 'frontmatter_flow_style' && place.field === field)
+function findMarks (text: string, marks: Marks): Place[] {
+  return marks.flatMap(([mark, what, fix]) =>
+    Array.from(text.matchAll(mark), ({ index }): Place => [index, { what, fix }]))
 }
 
-/** All places, in the order of the text. What is not YAML has no values. */
-function placesOf (subject: Subject): readonly LocatedPlace[] {
-  const source = frontmatterOf(subject)
-  if (source === undefined) return []
-  const found = [...MARKS.flatMap(([mark, place]) =>
-    Array.from(source.matchAll(mark), ({ index }) => [index, place] as const)), ...eventPlaces(source)]
-  const fields = new Map(Array.from(fieldPositions(source), ([field, { line }]) => [line, field]))
-  let [line, lineStart, field] = [2, 0, fields.get(2)]
-  const [opening, closing] = fencePlaces(subject)
-  const located = found.toSorted(([a], [b]) => a - b).map(([offset, place]): LocatedPlace => {
-    for (let end = source.indexOf('\n', lineStart); end !== -1 && end < offset; end = source.indexOf('\n', lineStart)) {
-      lineStart = end + 1
-      line++
-      field = fields.get(line) ?? field
-    }
-    return { ...place, line, column: offset - lineStart + 1, field }
-  })
-  const last = source.split('\n').length + 1
-  return [
-    ...opening === undefined ? [] : [{ ...opening, line: 1, column: 1, field: undefined }],
-    ...located,
-    ...closing === undefined ? [] : [{ ...closing, line: last, column: 1, field: undefined }]
-  ]
-}
-
-function fencePlaces ({ mainFile = Buffer.alloc(0) }: Subject): ReadonlyArray<Place | undefined> {
-  const location = locateFrontmatter(mainFile)
-  if (location.kind !== 'found') return []
-  const hasBlanks = (start: number, end: number) => /[ \t]/.test(mainFile.toString('latin1', start, end))
-  const hasMark = mainFile[0] !== 0x2d
-  return [
-    hasMark ? BYTE_ORDER_MARK : hasBlanks(0, location.start) ? BLANKS_AFTER_FENCE : undefined,
-    hasBlanks(location.end, location.bodyStart) ? BLANKS_AFTER_FENCE : undefined
-  ]
-}
-
-function eventPlaces (source: string): ReadonlyArray<readonly [offset: number, place: Place]> {
+/** What is not YAML has no values. */
+function eventsIn (source: string): readonly Event[] {
   try {
-    return parseEvents(source, { maxDepth: MAX_FRONTMATTER_DEPTH }).flatMap((event) => placesOfEvent(event, source))
+    return parseEvents(source, { maxDepth: MAX_FRONTMATTER_DEPTH })
   } catch {
     return []
   }
 }
 
-function placesOfEvent (event: Event, source: string): Array<readonly [offset: number, place: Place]> {
+function placesOfEvent (event: Event, source: string): Place[] {
   if (!('tagStart' in event)) return []
-  const places: Array<readonly [number, Place]> = []
+  const places: Place[] = []
   const mark = Math.max(event.anchorStart, event.tagStart)
   if (mark !== -1) places.push([mark, ANCHOR_OR_TAG])
   if (event.type !== EVENT_ID.SCALAR) {
@@ -147,27 +107,20 @@ function placesOfEvent (event: Event, source: string): Array<readonly [offset: n
   }
   const { style, valueStart, valueEnd } = event
   const value = source.slice(valueStart, valueEnd)
-  if (style === SCALAR_STYLE.PLAIN) {
-    const type = implicitTypeOf(value)
-    if (type !== undefined) {
-      const what = `${quote(value)} without quotes, which is ${type} to some readers and text to others`
-      places.push([valueStart, { ...notPortable(what, `Put ${quote(value)} in double quotes`), isShape: true }])
-    }
-  } else if (style === SCALAR_STYLE.DOUBLE_QUOTED) {
-    for (const { 0: escape, index } of value.matchAll(ESCAPE)) {
-      if (!BAD_ESCAPE.test(escape)) continue
-      const what = `the escape ${quote(escape)}, which is no whole character: some readers refuse it`
-      places.push([valueStart + index, notPortable(what, 'Write the character itself')])
-    }
+  const type = style === SCALAR_STYLE.PLAIN ? implicitTypeOf(value) : undefined
+  if (type !== undefined) {
+    const what = `${quote(value)} without quotes, which is ${type} to some readers and text to others`
+    places.push([valueStart, { what, fix: `Put ${quote(value)} in double quotes` }])
+  }
+  for (const { 0: escape, index } of style === SCALAR_STYLE.DOUBLE_QUOTED ? value.matchAll(ESCAPE) : []) {
+    if (!BAD_ESCAPE.test(escape)) continue
+    const what = `the escape ${quote(escape)}, which is no whole character: some readers refuse it`
+    places.push([valueStart + index, { what, fix: 'Write the character itself' }])
   }
   return places
 }
 
-/** What a value without quotes is to some readers, where it is text to others. */
+/** What a value without quotes is to some parsers, where it is text to others. */
 export function implicitTypeOf (value: string): string | undefined {
   return PLAIN_NUMBER.test(value) ? undefined : IMPLICIT_TYPES.find(([form]) => form.test(value))?.[1]
-}
-
-function notPortable (what: string, fix: string): Place {
-  return { code: 'yaml_not_portable', what, fix }
 }

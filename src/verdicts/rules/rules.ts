@@ -2,7 +2,7 @@ import { type Position, quoteList } from '../../core/format/findings.ts'
 import { isMainFile } from '../../core/format/main-files.ts'
 import { fieldPositions } from '../../core/format/positions.ts'
 import { isJsonObject, own, ownText } from '../../core/shared/json.ts'
-import type { Finding, Frontmatter, ListedFile } from '../../core/shared/skill.ts'
+import type { Finding, ListedFile } from '../../core/shared/skill.ts'
 import { counted, quote } from '../../core/shared/text.ts'
 import { CONDITIONS } from '../conditions.ts'
 import { finding, type FindingCode } from '../findings.ts'
@@ -12,7 +12,6 @@ import { bodyFindings } from './body.ts'
 import { scanNames } from './file-names.ts'
 import { scanText } from './text-scan.ts'
 import { portabilityFindings } from './portable-yaml.ts'
-import { baseName } from '../../core/shared/paths.ts'
 
 /** What installers leave in `metadata`: `gh skill` writes `github-*` and `local-path`. */
 export const INSTALLER_KEY = /^(?:github-.+|local-path)$/
@@ -23,18 +22,13 @@ const NESTED_MAIN_FILE = /^(.+)\/SKILL\.md$/i
 export const YES: ReadonlySet<unknown> = new Set([true, 1, 'true', 'yes', 'on', '1'])
 export const NO: ReadonlySet<unknown> = new Set([false, 0, 'false', 'no', 'off', '0'])
 
-/** The mistakes that only some targets mind: what the format's own rules do not say of a skill. Pure, never throws. */
+/** Finds the mistakes that only some targets mind, which the format's own rules do not have. Pure, never throws. */
 export function targetFindings (subject: Subject): readonly Finding[] {
-  const { skill: { frontmatter, findings, metadata }, mainFile, files } = subject
-  const codes = new Set(findings.map(({ code }) => code))
-  const inMainFile = mainFile === undefined || codes.has('main_file_not_utf8')
-    ? []
-    : [
-        ...checkFrontmatter(subject, codes), ...bodyFindings(mainFile, files),
-        ...scanText(mainFile.toString())
-      ]
+  const { skill: { findings }, mainFile, files } = subject
+  const isText = mainFile !== undefined && findings.every(({ code }) => code !== 'main_file_not_utf8')
   return [
-    ...[...inMainFile, ...checkInvocation(frontmatter)].map((found) => ({ ...found, file: baseName(metadata.path) })),
+    ...isText ? [...portabilityFindings(mainFile), ...bodyFindings(mainFile, files), ...scanText(`${mainFile}`)] : [],
+    ...checkFields(subject),
     ...files === undefined ? [] : [...checkNested(files), ...scanNames(files), ...checkSize(subject)]
   ]
 }
@@ -44,37 +38,35 @@ export function nestedSkills (files: readonly ListedFile[]): readonly string[] {
   return files.flatMap(({ path }) => NESTED_MAIN_FILE.exec(path)?.[1] ?? [])
 }
 
-function checkFrontmatter (subject: Subject, codes: ReadonlySet<string>): Finding[] {
-  const source = frontmatterOf(subject)
-  if (source === undefined) return []
-  const { frontmatter } = subject.skill
-  const positions = fieldPositions(source)
-  const found: Finding[] = []
-  const add = (code: FindingCode, message: string, fix: string, field: string): void => {
-    found.push(finding(code, message, fix, field, positions.get(field) ?? { line: 1, column: 1 }))
-  }
-
+function * checkFields (subject: Subject): Generator<Finding> {
+  const { frontmatter, findings } = subject.skill
+  const has = (searched: FindingCode) => findings.some(({ code }) => code === searched)
   const description = ownText(frontmatter, 'description')
-  if (/[<>]/.test(description) && !codes.has('description_xml_tag')) {
-    const fix = "Write description without '<' and '>'"
-    add('description_angle_bracket', 'description contains an angle bracket', fix, 'description')
+  if (/[<>]/.test(description) && !has('description_xml_tag')) {
+    yield finding('description_angle_bracket', 'description contains an angle bracket',
+      "Write description without '<' and '>'", 'description')
   }
-  const [code, shape] = description === '' ? [] : shapeOf(source, positions.get('description'))
+  const source = frontmatterOf(subject) ?? ''
+  const [code, shape] = description === '' ? [] : shapeOf(source, fieldPositions(source).get('description'))
   if (code !== undefined) {
-    const fix = 'Write description in one line, in double quotes if it has a colon'
-    add(code, `description ${shape}`, fix, 'description')
+    yield finding(code, `description ${shape}`, 'Write description in one line, in double quotes if it has a colon',
+      'description')
   }
-  if (CONDITIONS.listing_too_long(subject) && !codes.has('description_too_long')) {
+  if (CONDITIONS.listing_too_long(subject) && !has('description_too_long')) {
     const sentence = `description and when_to_use together have more than ${MAX_CLAUDE_LISTING_CHARACTERS} characters`
-    add('when_to_use_too_long', sentence, 'Shorten when_to_use', 'when_to_use')
+    yield finding('when_to_use_too_long', sentence, 'Shorten when_to_use', 'when_to_use')
   }
   const metadata = own(frontmatter, 'metadata')
   const vendored = Object.keys(isJsonObject(metadata) ? metadata : {}).filter((key) => INSTALLER_KEY.test(key))
   if (vendored.length > 0) {
-    const fix = 'Fix the original, or remove these entries if this is the original now'
-    add('vendored_copy', `metadata says that an installer made this copy: ${quoteList(vendored)}`, fix, 'metadata')
+    yield finding('vendored_copy', `metadata says that an installer made this copy: ${quoteList(vendored)}`,
+      'Fix the original, or remove these entries if this is the original now', 'metadata')
   }
-  return [...found, ...portabilityFindings(subject)]
+  if (YES.has(own(frontmatter, 'disable-model-invocation')) && NO.has(own(frontmatter, 'user-invocable'))) {
+    yield finding('nobody_can_invoke',
+      'disable-model-invocation and user-invocable together leave nobody who may invoke the skill',
+      'Remove one of disable-model-invocation and user-invocable', 'user-invocable')
+  }
 }
 
 /** How a description is written that some readers take for something else. */
@@ -88,13 +80,6 @@ function shapeOf (source: string, position: Position | undefined): readonly [cod
   // A blank line in a value is a line break.
   const isContinued = /^[ \t]+[^\s#]/.test(others.find((line) => line.trim() !== '') ?? '')
   return isContinued ? ['description_not_one_line', 'has several lines'] : []
-}
-
-function checkInvocation (frontmatter: Frontmatter): Finding[] {
-  if (!YES.has(own(frontmatter, 'disable-model-invocation')) || !NO.has(own(frontmatter, 'user-invocable'))) return []
-  const sentence = 'disable-model-invocation and user-invocable together leave nobody who may invoke the skill'
-  const fix = 'Remove one of disable-model-invocation and user-invocable'
-  return [finding('nobody_can_invoke', sentence, fix, 'user-invocable')]
 }
 
 function checkNested (files: readonly ListedFile[]): Finding[] {

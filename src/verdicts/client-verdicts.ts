@@ -29,15 +29,13 @@ export interface Verdicts {
 /** The target that counts when none is chosen. */
 const DEFAULT_TARGETS: readonly TargetName[] = ['spec']
 
-/** Reasons of MCP's list and of the indexes that count only where no other finding explains the outcome. */
-const ECHOES: ReadonlySet<string> = new Set<FindingCode>([
-  'mcp_skill_invalid', 'mcp_refused', 'mcp_main_file_casing', 'discovery_skill_invalid', 'discovery_main_file_missing',
-  'discovery_main_file_ambiguous'
-])
+/** The target of each finding that says why this service does not list a skill, where its form is the reason. */
+const ABOUT_FORM: ReadonlySet<string> = new Set<FindingCode>(['mcp_refused', 'discovery_frontmatter_differs'])
 
-/** Reasons about the form of one line: a finding about the form of that line takes their outcomes. */
-const ABOUT_FORM: ReadonlySet<string> = new Set<FindingCode>([
-  'mcp_refused', 'discovery_frontmatter_repaired', 'discovery_frontmatter_differs'
+/** What asks for text instead of a list, a mapping or a number. */
+const ABOUT_SHAPE: ReadonlySet<string> = new Set<FindingCode>([
+  'name_not_text', 'description_not_text', 'license_not_text', 'compatibility_not_text', 'metadata_not_mapping',
+  'metadata_not_text', 'allowed_tools_not_text', 'allowed_tools_list'
 ])
 
 /** Why a main file is not a file of the skill. That it is left out of the manifest is the same mistake. */
@@ -49,20 +47,22 @@ const LEFT_OUT: ReadonlySet<string> =
 /** A finding, and what it comes to for each target that minds it. */
 export interface ValidatedFinding {
   readonly found: Finding
-  readonly outcomes: ReadonlyMap<TargetName, Outcome>
+  readonly outcomes: Map<TargetName, Outcome>
   /** Whether clients decide on its severity. One without outcomes concerns every reader, and keeps its own. */
   readonly isOfTargets: boolean
 }
 
-/** All findings of one state of a skill, for all targets. Pure, never throws. */
+/** Finds all that is to be said of one state of a skill, for all targets: one for each mistake. Pure, never throws. */
 export function validateFindings (subject: Subject): readonly ValidatedFinding[] {
-  const all = [...subject.skill.findings, ...subject.otherFindings, ...targetFindings(subject)]
-    .map((found) => validate(withPosition(withNestedSkills(found, subject), subject), subject))
-  const merged = all.map((each) => {
-    const echoes = all.filter((echo) => causeOf(echo, all) === each)
-    return echoes.reduce(withOutcomesOf, each)
-  })
-  return merged.filter((each, index) => causeOf(all[index], all) === undefined && !isEcho(each, merged))
+  const all = new Set([...subject.skill.findings, ...subject.otherFindings, ...targetFindings(subject)]
+    .map((found) => validate(withPosition(withNestedSkills(found, subject), subject), subject)))
+  for (const echo of all) {
+    const cause = causeOf(echo, [...all].filter((each) => each !== echo))
+    if (cause === undefined) continue
+    for (const [target, outcome] of echo.outcomes) addOutcome(cause.outcomes, target, outcome)
+    all.delete(echo)
+  }
+  return [...all]
 }
 
 /**
@@ -76,7 +76,7 @@ export function verdictsOn (validated: readonly ValidatedFinding[], targets = DE
     findings: validated.map(({ found, outcomes, isOfTargets }) => ({
       ...found,
       ...isOfTargets && { severity: severityFor(targets, outcomes) },
-      ...outcomes.size > 0 && { targets: [...outcomes.keys()] }
+      ...outcomes.size > 0 && { targets: TARGET_NAMES.filter((name) => outcomes.has(name)) }
     }))
   }
 }
@@ -88,47 +88,43 @@ export function verdictsOf (subject: Subject, targets?: readonly TargetName[]): 
 
 function validate (found: Finding, subject: Subject): ValidatedFinding {
   const possible = outcomesOf(found.code)
-  const certain = possible.filter(({ when }) => when === undefined || CONDITIONS[when](subject, found))
-  const outcomes = new Map(TARGET_NAMES.flatMap((name) => {
-    const worst = worstOf(certain.flatMap(({ target, outcome }) => target === name ? outcome : []))
-    return worst === 'ok' ? [] : [[name, worst] as const]
-  }))
+  const outcomes: ValidatedFinding['outcomes'] = new Map()
+  for (const { target, outcome, when } of possible) {
+    if (when === undefined || CONDITIONS[when](subject, found)) addOutcome(outcomes, target, outcome)
+  }
   return { found, outcomes, isOfTargets: possible.length > 0 }
 }
 
-function worstOf (outcomes: readonly Outcome[]): Outcome {
-  return OUTCOMES[Math.max(0, ...outcomes.map((outcome) => OUTCOMES.indexOf(outcome)))] ?? 'ok'
-}
-
-/** The finding on the form of the line that another one is about, too. */
+/** The finding on the same mistake, which takes the outcomes of its echo. */
 function causeOf (
-  echo: ValidatedFinding | undefined, all: readonly ValidatedFinding[]
+  { found: { code, line, field }, found, outcomes }: ValidatedFinding, others: readonly ValidatedFinding[]
 ): ValidatedFinding | undefined {
-  if (echo === undefined || !ABOUT_FORM.has(echo.found.code)) return undefined
-  const causes = all.filter(({ found: { code } }) => code.startsWith('yaml_') || code === 'frontmatter_flow_style')
-  return causes.find(({ found }) => found.line === echo.found.line) ??
-    causes.find(({ found }) => found.code === 'yaml_repaired')
-}
-
-function withOutcomesOf (validated: ValidatedFinding, { outcomes: others }: ValidatedFinding): ValidatedFinding {
-  const outcomes = new Map(TARGET_NAMES.flatMap((name) => {
-    const worst = worstOf([validated.outcomes.get(name) ?? 'ok', others.get(name) ?? 'ok'])
-    return worst === 'ok' ? [] : [[name, worst] as const]
-  }))
-  return { ...validated, outcomes }
-}
-
-function isEcho ({ found, outcomes }: ValidatedFinding, all: readonly ValidatedFinding[]): boolean {
-  const { code, line } = found
-  const isExplainedBy = ({ found: other, outcomes: others }: ValidatedFinding): boolean => {
-    // YAML refuses them, so that they are named there.
-    if (code === 'control_characters') return other.code.startsWith('yaml_') && other.line === line
-    if (LEFT_OUT.has(code)) return MAIN_FILE_LEFT_OUT.has(other.code) && isAbout(found, other.file)
-    if (code === 'mcp_limits_exceeded') return other.code === 'mcp_too_many_files'
-    return ECHOES.has(code) && !ECHOES.has(other.code) &&
-      [...outcomes].every(([target, outcome]) => worstOf([others.get(target) ?? 'ok', outcome]) === others.get(target))
+  const atLine = (isCause: (code: string) => boolean) =>
+    others.find(({ found: other }) => other.line === line && isCause(other.code))
+  const isYaml = (other: string) => other.startsWith('yaml_')
+  // YAML refuses them, so that they are named there.
+  if (code === 'control_characters') return atLine(isYaml)
+  if (code === 'yaml_not_portable') {
+    return atLine((other) => isYaml(other) && other !== code) ?? atLine((other) => ABOUT_SHAPE.has(other))
   }
-  return all.some(isExplainedBy)
+  if (code === 'frontmatter_flow_style') {
+    return others.find(({ found: other }) => other.field === field && ABOUT_SHAPE.has(other.code))
+  }
+  if (LEFT_OUT.has(code)) {
+    return others.find(({ found: other }) => MAIN_FILE_LEFT_OUT.has(other.code) && isAbout(found, other.file))
+  }
+  if (!ABOUT_FORM.has(code)) return undefined
+  return atLine((other) => isYaml(other) || other === 'frontmatter_flow_style') ??
+    others.find(({ found: other }) => other.code === 'yaml_repaired') ??
+    others.find((other) => [...outcomes].every(([target, outcome]) => other.outcomes.get(target) === outcome))
+}
+
+function addOutcome (outcomes: ValidatedFinding['outcomes'], target: TargetName, outcome: Outcome): void {
+  outcomes.set(target, worstOf([outcome, outcomes.get(target)]))
+}
+
+function worstOf (outcomes: ReadonlyArray<Outcome | undefined>): Outcome {
+  return OUTCOMES.findLast((outcome) => outcomes.includes(outcome)) ?? 'ok'
 }
 
 /** Whether a finding names this file alone: names stand at the end of its message. */
@@ -138,13 +134,13 @@ function isAbout ({ message }: Finding, file: string | undefined): boolean {
 
 function verdictOf (target: TargetName, validated: readonly ValidatedFinding[]): TargetVerdict {
   const minded = validated.filter(({ outcomes }) => outcomes.has(target))
-  const verdict = worstOf(minded.map(({ outcomes }) => outcomes.get(target) ?? 'ok'))
+  const verdict = worstOf(minded.map(({ outcomes }) => outcomes.get(target)))
   const because = [...new Set(minded.map(({ found }) => found.code))]
   return { target, verdict, ...because.length > 0 && { because }, read: TARGETS[target].read }
 }
 
 function severityFor (targets: readonly TargetName[], outcomes: ReadonlyMap<TargetName, Outcome>): FindingSeverity {
-  const worst = worstOf(targets.map((target) => outcomes.get(target) ?? 'ok'))
+  const worst = worstOf(targets.map((target) => outcomes.get(target)))
   if (worst === 'ok') return 'info'
   return worst === 'not_loaded' || worst === 'refused' ? 'error' : 'warning'
 }
