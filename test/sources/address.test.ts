@@ -15,16 +15,20 @@ function read (text: string): Source | string {
 
 t.test('K83: addresses of all kinds', async (t) => {
   const table: ReadonlyArray<readonly [string, object]> = [
-    ['git+https://git.example/team/skills.git', { kind: 'git', name: 'skills', url: 'https://git.example/team/skills.git', path: '' }],
+    ['git+https://git.example/team/skills.git',
+      { kind: 'git', name: 'skills', url: 'https://git.example/team/skills.git', path: '' }],
     ['git+https://git.example/team/skills.git#main:go/skills', { ref: 'main', path: 'go/skills' }],
     ['git+https://git.example/team/skills.git#:skills', { path: 'skills' }],
-    ['git+ssh://git@git.example:2222/team/skills.git', { kind: 'git', url: 'ssh://git@git.example:2222/team/skills.git' }],
+    ['git+ssh://git@git.example:2222/team/skills.git',
+      { kind: 'git', url: 'ssh://git@git.example:2222/team/skills.git' }],
     ['git+file:///srv/skills', { kind: 'git', url: 'file:///srv/skills', name: 'skills' }],
     ['git+http://127.0.0.1:3000/a/b.git', { kind: 'git', url: 'http://127.0.0.1:3000/a/b.git' }],
     ['https://github.com/anthropics/skills', { kind: 'git', url: 'https://github.com/anthropics/skills', path: '' }],
-    ['https://github.com/o/r/tree/main/skills', { kind: 'git', url: 'https://github.com/o/r', ref: 'main', path: 'skills' }],
+    ['https://github.com/o/r/tree/main/skills',
+      { kind: 'git', url: 'https://github.com/o/r', ref: 'main', path: 'skills' }],
     ['https://github.com/o/r/blob/main/skills/a/SKILL.md', { ref: 'main', path: 'skills/a' }],
-    ['https://gitlab.example/g/h/r/-/tree/v1/x', { kind: 'git', url: 'https://gitlab.example/g/h/r', ref: 'v1', path: 'x' }],
+    ['https://gitlab.example/g/h/r/-/tree/v1/x',
+      { kind: 'git', url: 'https://gitlab.example/g/h/r', ref: 'v1', path: 'x' }],
     ['https://codeberg.org/o/r/src/branch/main/x', { url: 'https://codeberg.org/o/r', ref: 'main', path: 'x' }],
     ['git+https://github.com/o/r/tree/main/skills', { url: 'https://github.com/o/r' }],
     ['git+https://git.example/r.git#20240101:skills', { ref: '20240101', path: 'skills' }],
@@ -34,11 +38,14 @@ t.test('K83: addresses of all kinds', async (t) => {
     ['https://github.com/o/r/archive/refs/heads/main.zip', { kind: 'archive', name: 'main' }],
     ['https://github.com/o/r/tree/main/skills.zip', { kind: 'archive' }],
     ['s3://bucket/a/prefix/', { kind: 's3', bucket: 'bucket', prefixPath: 'a/prefix/', name: 'prefix' }],
-    ['oci://registry.example:5000/team/skills:1.4', { kind: 'oci', registry: 'registry.example:5000', repository: 'team/skills', reference: '1.4' }],
+    ['oci://registry.example:5000/team/skills:1.4',
+      { kind: 'oci', registry: 'registry.example:5000', repository: 'team/skills', reference: '1.4' }],
     [`oci://registry.example/skills@sha256:${'a'.repeat(64)}`, { reference: `sha256:${'a'.repeat(64)}` }]
   ]
   for (const [text, expected] of table) t.match(read(text), expected, text)
-  for (const type of ['zip', 'skill', 'tar.gz', 'tgz', 'tar.zst', 'tar', 'ZIP']) t.match(read(`https://host.example/a.${type}`), { kind: 'archive' }, type)
+  for (const type of ['zip', 'skill', 'tar.gz', 'tgz', 'tar.zst', 'tar', 'ZIP']) {
+    t.match(read(`https://host.example/a.${type}`), { kind: 'archive' }, type)
+  }
 })
 
 t.test('K83: what is refused says why, and repeats no secret', async (t) => {
@@ -105,7 +112,9 @@ t.test('folders are no addresses', async (t) => {
 })
 
 t.test('any text is an address, or refused', async () => {
-  fc.assert(fc.property(fc.oneof(fc.string(), fc.tuple(fc.constantFrom('git+https://', 'git+ssh://', 'https://', 's3://', 'oci://', 'git+file://'), fc.string()).map((parts) => parts.join(''))), (text) => {
+  fc.assert(fc.property(fc.oneof(fc.string(),
+    fc.tuple(fc.constantFrom('git+https://', 'git+ssh://', 'https://', 's3://', 'oci://', 'git+file://'),
+      fc.string()).map((parts) => parts.join(''))), (text) => {
     read(text)
     return splitRoots(text, ':').join(':') === text
   }))

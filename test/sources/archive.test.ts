@@ -19,7 +19,8 @@ import { openSources, sourceAt } from '../helper/sources.ts'
 import type { Environment } from '../../src/operator/setting.ts'
 import { readPackageVersion } from '../../src/operator/package-files.ts'
 
-const good = [['repo-abc/skills/a/SKILL.md', skillText('a')], ['repo-abc/skills/a/x.txt', 'x'], ['repo-abc/skills/b/SKILL.md', skillText('b')]] as const
+const good = [['repo-abc/skills/a/SKILL.md', skillText('a')], ['repo-abc/skills/a/x.txt', 'x'],
+  ['repo-abc/skills/b/SKILL.md', skillText('b')]] as const
 
 interface ArchiveHost extends FaultServer {
   /** What it sends next, with a tag unless the test wants none. */
@@ -38,7 +39,9 @@ async function startHost (t: Test, body: Buffer, isTagged = true): Promise<Archi
 }
 
 /** A source that is fetched from a host of its own. */
-async function openArchive (t: Test, body: Buffer, { isTagged, ...more }: { isTagged?: boolean } & Partial<Source> = {}) {
+async function openArchive (t: Test, body: Buffer, { isTagged, ...more }: {
+  isTagged?: boolean
+} & Partial<Source> = {}) {
   const host = await startHost(t, body, isTagged)
   return { host, ...await openSources(t, [sourceAt(`${host.url}/a.tar.gz`, more)]) }
 }
@@ -51,7 +54,8 @@ t.test('K83: archives of each kind, by their bytes, with the revisions of a fold
     host.body = body
     await sources.sync()
     t.strictSame(await skills.list(), ['a', 'b'])
-    t.equal((await skills.read('a', (skill) => skill.manifest())).revision, (await folder.read('a', (skill) => skill.manifest())).revision)
+    t.equal((await skills.read('a', (skill) => skill.manifest())).revision,
+      (await folder.read('a', (skill) => skill.manifest())).revision)
     t.match(status(), { kind: 'archive', state: 'ok', revision: sha256(body) })
   }
 })
@@ -59,12 +63,15 @@ t.test('K83: archives of each kind, by their bytes, with the revisions of a fold
 t.test('K83: a path may name the folder that holds everything, as it may leave it out', async (t) => {
   const twice = [['skills/skills/a/SKILL.md', skillText('a')], ['skills/other/b/SKILL.md', skillText('b')]] as const
   const bodies = [await tarGzOf(good), await tarGzOf(twice)]
-  const server = await startServer(t, (request, response) => { response.end(bodies[Number(/\d/.exec(request.url ?? '')?.[0])]) })
+  const server =
+    await startServer(t, (request, response) => { response.end(bodies[Number(/\d/.exec(request.url ?? '')?.[0])]) })
   for (const [index, [address, names]] of ([
-    ['0.tgz', ['a', 'b']], ['0.tgz#skills', ['a', 'b']], ['0.tgz#repo-abc', ['a', 'b']], ['0.tgz#repo-abc/skills', ['a', 'b']], ['0.tgz#repo-abc/skills/a', ['a']], ['0.tgz#repo', undefined],
+    ['0.tgz', ['a', 'b']], ['0.tgz#skills', ['a', 'b']], ['0.tgz#repo-abc', ['a', 'b']], ['0.tgz#repo-abc/skills',
+      ['a', 'b']], ['0.tgz#repo-abc/skills/a', ['a']], ['0.tgz#repo', undefined],
     ['1.tgz#skills', ['a']], ['1.tgz#other', ['b']], ['1.tgz#skills/a', ['a']]
   ] as const).entries()) {
-    const { skills, status, sources } = await openSources(t, [sourceAt(`${server.url}/${address}`)], { stateDir: join(t.testdirName, `s${index}`) })
+    const { skills, status, sources } =
+      await openSources(t, [sourceAt(`${server.url}/${address}`)], { stateDir: join(t.testdirName, `s${index}`) })
     if (names === undefined) t.match(status(), { state: 'failed', error: { code: 'path_not_found' } }, address)
     else t.strictSame(await skills.list(), names, `${address} ${JSON.stringify(status().error)}`)
     await sources.close()
@@ -75,7 +82,9 @@ t.test('K83: a tar archive that is compressed with zstd, if this Node unpacks it
   const { zstdCompressSync } = zlib as { readonly zstdCompressSync?: (bytes: Buffer, options?: object) => Buffer }
   const body = zstdCompressSync?.(await tarOf(good)) ?? Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0])
   const { status } = await openArchive(t, body)
-  const error = { code: 'bad_archive', message: 'the archive is compressed with zstd, which Node 22.15 or later unpacks' }
+  const error = {
+    code: 'bad_archive', message: 'the archive is compressed with zstd, which Node 22.15 or later unpacks'
+  }
   t.match(status(), zstdCompressSync === undefined ? { state: 'failed', error } : { state: 'ok', skills: 2 })
 })
 
@@ -90,7 +99,8 @@ t.test('K85: a tar archive that was cut between two files publishes nothing', as
   const { sources, skills, status } = await openSources(t, [sourceAt(`${server.url}/a.tar`)])
   const revision = status().revision
   for (end = 512; end < body.length; end += 512) {
-    const other = await openSources(t, [sourceAt(`${server.url}/a.tar`)], { stateDir: join(t.testdirName, `cut-${end}`) })
+    const other = await openSources(t, [sourceAt(`${server.url}/a.tar`)],
+      { stateDir: join(t.testdirName, `cut-${end}`) })
     t.match(other.status(), { state: 'failed', error: { code: 'bad_archive' } }, `${end} of ${body.length} bytes`)
     await other.sources.close()
   }
@@ -100,7 +110,8 @@ t.test('K85: a tar archive that was cut between two files publishes nothing', as
   t.strictSame(await skills.list(), ['a', 'b'])
 })
 
-t.test('K83: one fetch for each release, everything else is a 304; without a validator the bytes are compared', async (t) => {
+t.test('K83: one fetch for each release, everything else is a 304; without a validator the bytes ' +
+  'are compared', async (t) => {
   for (const isTagged of [true, false]) {
     const { host, sources, skills, status } = await openArchive(t, await tarGzOf(good), { isTagged })
     const { revision, changed_at: changedAt } = status()
@@ -120,7 +131,8 @@ t.test('K83: other bytes than those of the digest are never published, nor serve
   const body = await tarGzOf(good)
   const server = await startHost(t, body)
   const stateDir = join(t.testdir(), 'state')
-  const open = async (fragment: string) => await openSources(t, [sourceAt(`${server.url}/a.tar.gz${fragment}`)], { stateDir })
+  const open = async (fragment: string) =>
+    await openSources(t, [sourceAt(`${server.url}/a.tar.gz${fragment}`)], { stateDir })
   const first = await open('')
   t.match(first.status(), { state: 'ok', skills: 2 })
   await first.sources.close()
@@ -137,7 +149,8 @@ t.test('K85: a hostile archive publishes nothing, writes nothing outside, and is
   const twoNames = zipOfTexts([main])
   twoNames.write('a/OTHER.md', twoNames.indexOf(main[0]))
   const two = zipOfTexts([main, ['b/SKILL.md', skillText('b')]])
-  const [directory, secondOfIt, end] = [two.indexOf('PK\u0001\u0002'), two.lastIndexOf('PK\u0001\u0002'), two.indexOf('PK\u0005\u0006')]
+  const [directory, secondOfIt, end] = [two.indexOf('PK\u0001\u0002'), two.lastIndexOf('PK\u0001\u0002'),
+    two.indexOf('PK\u0005\u0006')]
   // The bytes of the first entry go on into those of the second.
   const overlapping = Buffer.from(two)
   for (const at of [18, directory + 20]) overlapping.writeUInt32LE(directory - 30 - main[0].length, at)
@@ -167,14 +180,18 @@ t.test('K85: a hostile archive publishes nothing, writes nothing outside, and is
     [zipOf([{ name: 'a/SKILL.md', bytes: Buffer.from(main[1]), flags: 0x801 }]), /encrypted/],
     [await tarGzOf([main, ['a/d/x', { type: 'character-device' }]]), /is a CharacterDevice/],
     [gzipSync((await tarOf([main, ['b/SKILL.md', skillText('b')]])).subarray(0, 1_024)), /no end mark/],
-    [gzipSync(Buffer.concat([...Array.from({ length: 50_001 }, () => folder), await tarOf([main])])), /more than 50000 files and folders/],
-    [await tarGzOf([main, [`a/${'n'.repeat(1_023)}`, 'x'], ['../up.txt', 'x']]), /"a\/n{118}…" is longer than 1024 bytes/],
-    [await tarGzOf([main, ['a/l', { type: 'symlink', linkname: 'n'.repeat(4_096) }], ['../up.txt', 'x']]), /"a\/l" is a link of more than 4095 bytes/],
+    [gzipSync(Buffer.concat([...Array.from({ length: 50_001 }, () => folder), await tarOf([main])])),
+      /more than 50000 files and folders/],
+    [await tarGzOf([main, [`a/${'n'.repeat(1_023)}`, 'x'], ['../up.txt', 'x']]),
+      /"a\/n{118}…" is longer than 1024 bytes/],
+    [await tarGzOf([main, ['a/l', { type: 'symlink', linkname: 'n'.repeat(4_096) }], ['../up.txt', 'x']]),
+      /"a\/l" is a link of more than 4095 bytes/],
     [await tarGzOf([main, ['a/\ufffd.txt', 'x']]), /is not a file name/],
     [await tarGzOf([main, ['a\\b', { type: 'directory' }]]), /backslash/],
     [twoNames, /is another file in the header of its bytes/],
     [overlapping, /two of its entries overlap/],
-    [zipOf([{ name: 'a/SKILL.md', bytes: Buffer.from(main[1]) }, { name: 'a/d/', bytes: Buffer.from('hidden') }]), /a folder with bytes/],
+    [zipOf([{ name: 'a/SKILL.md', bytes: Buffer.from(main[1]) }, { name: 'a/d/', bytes: Buffer.from('hidden') }]),
+      /a folder with bytes/],
     [Buffer.from('<html>'), /not a ZIP/]
   ]
   for (const [bytes, expected] of hostile) {
@@ -185,7 +202,8 @@ t.test('K85: a hostile archive publishes nothing, writes nothing outside, and is
   }
   t.strictSame(await skills.list(), ['a', 'b'])
   t.notOk(existsSync(join(t.testdirName, 'up.txt')))
-  host.body = Buffer.concat([two.subarray(0, directory), two.subarray(secondOfIt, end), two.subarray(directory, secondOfIt), two.subarray(end)])
+  host.body = Buffer.concat([two.subarray(0, directory), two.subarray(secondOfIt, end),
+    two.subarray(directory, secondOfIt), two.subarray(end)])
   await sources.sync()
   t.match(status(), { state: 'ok', skills: 2 }, 'the directory of a ZIP may have another order')
   host.body = await tarGzOf([main, ['a/link.md', { type: 'symlink', linkname: 'SKILL.md' }]])
@@ -201,7 +219,10 @@ t.test('K84: credentials reach no other host, and redirects lead nowhere else th
     if (request.headers.authorization !== 'Bearer hunter22-token') response.writeHead(401).end()
     else response.writeHead(302, { location: `${store.url}/signed` }).end()
   })
-  const { status, sources } = await openSources(t, [sourceAt(`${server.url}/a.tar.gz`, { auth: { secretVariable: 'TEST_ARCHIVE_TOKEN' } })], { env: { TEST_ARCHIVE_TOKEN: 'hunter22-token' } })
+  const { status, sources } = await openSources(t,
+    [sourceAt(`${server.url}/a.tar.gz`, { auth: { secretVariable: 'TEST_ARCHIVE_TOKEN' } })], {
+      env: { TEST_ARCHIVE_TOKEN: 'hunter22-token' }
+    })
   t.match(status(), { state: 'ok', skills: 2 })
   t.equal(store.requests[0]?.headers.authorization, undefined)
   const faults: ReadonlyArray<readonly [string, Parameters<typeof startServer>[1]]> = [
@@ -210,7 +231,12 @@ t.test('K84: credentials reach no other host, and redirects lead nowhere else th
     ['redirected', (request, response) => { response.writeHead(302, { location: `${request.url ?? ''}x` }).end() }],
     ['rate_limited', (_, response) => { response.writeHead(429, { 'retry-after': '120' }).end() }],
     ['unreachable', (_, response) => { response.writeHead(503).end() }],
-    ['unreachable', (_, response) => { response.writeHead(200, { 'content-length': '1000' }).write('x', () => { response.destroy() }) }],
+    ['unreachable',
+      (_,
+        response) => {
+        response.writeHead(200, { 'content-length': '1000' }).write('x',
+          () => { response.destroy() })
+      }],
     ['not_found', (_, response) => { response.writeHead(404).end() }],
     ['auth_failed', (_, response) => { response.writeHead(403).end('hunter22-token') }]
   ]
@@ -223,17 +249,22 @@ t.test('K84: credentials reach no other host, and redirects lead nowhere else th
 })
 
 t.test('K85: a host that does not speak the protocol of the address is told as that', async (t) => {
-  const ssh = net.createServer((socket) => { socket.on('error', () => {}).end('SSH-2.0-OpenSSH_9.2\r\n') }).listen(0, '127.0.0.1')
+  const ssh = net.createServer((socket) => { socket.on('error', () => {}).end('SSH-2.0-OpenSSH_9.2\r\n') }).listen(0,
+    '127.0.0.1')
   t.teardown(() => ssh.close())
   await once(ssh, 'listening')
   const { port } = ssh.address() as AddressInfo
-  const { sources } = await openSources(t, ['http', 'https'].map((scheme) => sourceAt(`${scheme}://127.0.0.1:${port}/${scheme}.zip`)))
-  t.strictSame(sources.status.map(({ error }) => error), Array(2).fill({ code: 'bad_answer', message: 'the host answers in another protocol: check its port' }))
+  const { sources } = await openSources(t,
+    ['http', 'https'].map((scheme) => sourceAt(`${scheme}://127.0.0.1:${port}/${scheme}.zip`)))
+  t.strictSame(sources.status.map(({ error }) => error),
+    Array(2).fill({ code: 'bad_answer', message: 'the host answers in another protocol: check its port' }))
 })
 
 t.test('K85: a host that sends slowly, or nothing, is left alone after the time of the source', async (t) => {
-  const server = await startServer(t, (_, response) => { response.writeHead(200, { 'content-length': '1000' }).write('x') })
-  const { status } = await openSources(t, [sourceAt(`${server.url}/a.tar.gz`, { timeoutMs: 300 }), sourceAt(`${server.url}/b.tar.gz`, { timeoutMs: 300 })])
+  const server =
+    await startServer(t, (_, response) => { response.writeHead(200, { 'content-length': '1000' }).write('x') })
+  const { status } = await openSources(t,
+    [sourceAt(`${server.url}/a.tar.gz`, { timeoutMs: 300 }), sourceAt(`${server.url}/b.tar.gz`, { timeoutMs: 300 })])
   t.match(status(), { state: 'failed', error: { code: 'timeout' } })
 })
 
@@ -249,29 +280,39 @@ t.test('K85: a host that is slow holds back no other source', async (t) => {
     if (unanswered.size === 0) for (const each of slow.splice(0)) each.end(body)
   })
   const names = ['slow', '1', '2', '3', '4']
-  const { sources } = await openSources(t, names.map((name) => sourceAt(`${server.url}/${name}.tgz`, { name, timeoutMs: 5_000 })))
+  const { sources } = await openSources(t,
+    names.map((name) => sourceAt(`${server.url}/${name}.tgz`, { name, timeoutMs: 5_000 })))
   t.strictSame(sources.status.map(({ name, state }) => [name, state]), names.map((name) => [name, 'ok']))
 })
 
-t.test('K83: an address that a server has named does not lead into this network, whatever its name resolves to', async (t) => {
+t.test('K83: an address that a server has named does not lead into this network, whatever its ' +
+  'name resolves to', async (t) => {
   const server = await startServer(t, (_, response) => { response.end('inside') })
   const { port } = new URL(server.url)
   const signal = AbortSignal.timeout(10_000)
-  for (const host of ['127.0.0.1', 'localhost', '[::1]', '[::ffff:127.0.0.1]', '169.254.169.254', '10.0.0.1', hostname()]) {
-    await t.rejects(send({ url: `http://${host}:${port}/`, signal, env: {}, mayBeInside: false }), { code: 'redirected' }, host)
+  for (const host of ['127.0.0.1', 'localhost', '[::1]', '[::ffff:127.0.0.1]', '169.254.169.254', '10.0.0.1',
+    hostname()]) {
+    await t.rejects(send({ url: `http://${host}:${port}/`, signal, env: {}, mayBeInside: false }),
+      { code: 'redirected' }, host)
   }
   t.equal(server.requests.length, 0)
-  for (const address of ['8.8.8.8', '64:ff9b::808:808', '2606:4700::1', '172.15.0.1', '172.32.0.1', '100.63.0.1', '100.128.0.1', '223.0.0.1', '1.0.0.1', '110.0.0.1']) t.notOk(isInsideAddress(address), address)
+  for (const address of ['8.8.8.8', '64:ff9b::808:808', '2606:4700::1', '172.15.0.1', '172.32.0.1', '100.63.0.1',
+    '100.128.0.1', '223.0.0.1', '1.0.0.1', '110.0.0.1']) {
+    t.notOk(isInsideAddress(address), address)
+  }
   const inside = [
-    '0.0.0.0', '10.0.0.1', '127.0.0.2', '169.254.0.1', '192.168.0.1', '172.16.0.1', '172.20.0.1', '172.31.0.1', '100.64.0.1', '100.70.0.1', '100.100.0.1', '100.127.0.1', '224.0.0.1', '239.0.0.1',
-    '255.255.255.255', '::', '::1', '::ffff:10.0.0.1', '::ffff:a00:1', '::FFFF:10.0.0.1', '64:ff9b::a00:1', 'fc00::1', 'fd00::1', 'fe80::1', 'FE90::1', 'fea0::1', 'feb0::1', 'ff02::1',
+    '0.0.0.0', '10.0.0.1', '127.0.0.2', '169.254.0.1', '192.168.0.1', '172.16.0.1', '172.20.0.1', '172.31.0.1',
+    '100.64.0.1', '100.70.0.1', '100.100.0.1', '100.127.0.1', '224.0.0.1', '239.0.0.1',
+    '255.255.255.255', '::', '::1', '::ffff:10.0.0.1', '::ffff:a00:1', '::FFFF:10.0.0.1', '64:ff9b::a00:1', 'fc00::1',
+    'fd00::1', 'fe80::1', 'FE90::1', 'fea0::1', 'feb0::1', 'ff02::1',
     // 6to4, Teredo, benchmarking, documentation, and no address at all.
     '2002:a00:1::', '2001::1', '198.18.0.1', '198.19.255.255', '192.0.2.1', '2001:db8::1', 'fe80::1%eth0', ''
   ]
   for (const address of inside) t.ok(isInsideAddress(address), address)
 })
 
-t.test('K83: a host outside of this network does not lead into it by a redirect to itself, although its name resolves to another address by then', async (t) => {
+t.test('K83: a host outside of this network does not lead into it by a redirect to itself, although its name ' +
+  'resolves to another address by then', async (t) => {
   const server = await startServer(t, (request, response) => {
     if (request.url === '/first') response.writeHead(302, { location: '/second' }).end()
     else response.end('inside')
@@ -289,8 +330,10 @@ t.test('K83: a host outside of this network does not lead into it by a redirect 
 })
 
 t.test('K86: what a Mac adds to an archive is no skill, no package and no folder beside the only one', async (t) => {
-  const zip = zipOfTexts([['p/SKILL.md', skillText('p')], ['p/._kept', 'x'], ['__MACOSX/p/._SKILL.md', 'mac'], ['__MACOSX/._p', 'mac']])
-  const body = await tarGzOf([['._top', 'mac'], ['top/._a', 'mac'], ['top/a/SKILL.md', skillText('a')], ['top/a/._SKILL.md', 'mac'], ['top/p.skill', zip], ['top/._p.skill', 'mac']])
+  const zip = zipOfTexts([['p/SKILL.md', skillText('p')], ['p/._kept', 'x'], ['__MACOSX/p/._SKILL.md', 'mac'],
+    ['__MACOSX/._p', 'mac']])
+  const body = await tarGzOf([['._top', 'mac'], ['top/._a', 'mac'], ['top/a/SKILL.md', skillText('a')],
+    ['top/a/._SKILL.md', 'mac'], ['top/p.skill', zip], ['top/._p.skill', 'mac']])
   const { skills, status } = await openArchive(t, body, { layout: 'tree' })
   t.strictSame(await skills.list(), ['a', 'p'])
   t.strictSame((await skills.read('a', (skill) => skill.manifest())).files.map(({ path }) => path), ['SKILL.md'])
@@ -299,16 +342,21 @@ t.test('K86: what a Mac adds to an archive is no skill, no package and no folder
 })
 
 t.test('K86: a package that cannot be published costs only itself', async (t) => {
-  const zip = (...more: ReadonlyArray<readonly [string, string, number?]>) => zipOfTexts([['SKILL.md', skillText('p')], ...more])
+  const zip = (...more: ReadonlyArray<readonly [string, string, number?]>) =>
+    zipOfTexts([['SKILL.md', skillText('p')], ...more])
   const packages: ReadonlyArray<readonly [string, Buffer]> = [
-    ['a.skill', zip()], ['a.zip', zip()], ['b', Buffer.from('a file')], ['b.zip', zip()], ['deep.zip', zip([`${'d/'.repeat(21)}x`, 'x'])], ['git.zip', zip(['.git/config', 'x'])],
+    ['a.skill', zip()], ['a.zip', zip()], ['b', Buffer.from('a file')], ['b.zip', zip()], ['deep.zip',
+      zip([`${'d/'.repeat(21)}x`, 'x'])], ['git.zip', zip(['.git/config', 'x'])],
     ['long.zip', zip(['n'.repeat(256), 'x'])], ['twice.zip', zip(['x', 'x'], ['x/y', 'y'])]
   ]
-  const expected = [['a.zip', 'shadowed'], ['deep.zip', 'bad_package'], ['git.zip', 'bad_package'], ['long.zip', 'bad_package'], ['twice.zip', 'bad_package']]
+  const expected = [['a.zip', 'shadowed'], ['deep.zip', 'bad_package'], ['git.zip', 'bad_package'],
+    ['long.zip', 'bad_package'], ['twice.zip', 'bad_package']]
   const body = await tarGzOf([['top/SKILL.txt', 'x'], ...packages])
   const server = await startHost(t, body)
   const folder = join(t.testdir({ folder: Object.fromEntries(packages) }), 'folder')
-  for (const source of [sourceAt(`${server.url}/a.tar.gz`, { layout: 'tree' }), { kind: 'folder', name: 'f', path: folder, layout: 'tree' } as const]) {
+  for (const source of [sourceAt(`${server.url}/a.tar.gz`, { layout: 'tree' }), {
+    kind: 'folder', name: 'f', path: folder, layout: 'tree'
+  } as const]) {
     const { skills, sources, status } = await openSources(t, [source])
     t.strictSame(await skills.list(), ['a', 'b'])
     t.match(status(), { state: 'ok', skills: 2 })
@@ -317,10 +365,13 @@ t.test('K86: a package that cannot be published costs only itself', async (t) =>
   }
 })
 
-t.test('K83 K86: packages that are no skills, bad ones and those beyond a thousand leave nothing on the disk', async (t) => {
+t.test('K83 K86: packages that are no skills, bad ones and those beyond a thousand leave ' +
+  'nothing on the disk', async (t) => {
   const skill = zipOfTexts([['SKILL.md', skillText('p')]])
   const zeros = (size: number): Buffer => zipOfTexts([['zeros', Buffer.alloc(size).toString()]])
-  const files: Record<string, Buffer> = { 'a.zip': skill, 'a.skill': skill, 'bomb.zip': zeros(30 * 1_048_576), 'data.zip': zeros(1_048_576) }
+  const files: Record<string, Buffer> = {
+    'a.zip': skill, 'a.skill': skill, 'bomb.zip': zeros(30 * 1_048_576), 'data.zip': zeros(1_048_576)
+  }
   for (let index = 0; index < 997; index++) files[`${index}.zip`] = Buffer.from('x')
   const folder = t.testdir({ packages: files, state: {} })
   const source = { kind: 'folder', name: 'f', path: join(folder, 'packages'), layout: 'tree' } as const
@@ -345,7 +396,8 @@ t.test('K83: archives as people build them', async (t) => {
   v7.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148, 'latin1')
   const linked = await tarGzOf([['t/a/SKILL.md', skill], ['t/a/copy.md', { type: 'link', linkname: 't/a/SKILL.md' }]])
   const { host, sources, status, skills } = await openArchive(t, zip, { layout: 'tree' })
-  for (const [bytes, files] of [[zip, ['SKILL.md', 'café.md', 'é.md']], [gzipSync(v7), ['SKILL.md']], [linked, ['SKILL.md', 'copy.md']]] as const) {
+  for (const [bytes, files] of [[zip, ['SKILL.md', 'café.md', 'é.md']], [gzipSync(v7), ['SKILL.md']],
+    [linked, ['SKILL.md', 'copy.md']]] as const) {
     host.body = bytes
     await sources.sync()
     t.match(status(), { state: 'ok', skills: 1, error: undefined })
@@ -361,8 +413,10 @@ t.test('K80 K83: one ZIP has one judgement, as a source and at POST /validate', 
   const one = (name: string): Buffer => zipOf([main, { name, bytes: Buffer.from('x') }])
   const { host, sources, status } = await openArchive(t, zipOf([main]))
   for (const [bytes, reason] of [
-    [bzip2, '"a/SKILL.md" is compressed by bzip2, only Deflate is read'], [one('a\\b'), '"a\\\\b" has a backslash in its name'],
-    [one('/etc/x'), '"/etc/x" is an absolute path'], [one('a/../../x'), '"a/../../x" leads out of its folder'], [one('a/SKILL.md'), '"a/SKILL.md" is there twice']
+    [bzip2, '"a/SKILL.md" is compressed by bzip2, only Deflate is read'], [one('a\\b'),
+      '"a\\\\b" has a backslash in its name'],
+    [one('/etc/x'), '"/etc/x" is an absolute path'], [one('a/../../x'), '"a/../../x" leads out of its folder'],
+    [one('a/SKILL.md'), '"a/SKILL.md" is there twice']
   ] as const) {
     host.body = bytes
     await sources.sync()
@@ -383,19 +437,32 @@ async function startProxy (t: Test) {
   return { url: `http://user:p%40ss@127.0.0.1:${(server.address() as AddressInfo).port}`, requests }
 }
 
-t.test('K83: archives, buckets, registries and sites are asked through the proxy of the environment, and loopback is not', async (t) => {
+t.test('K83: archives, buckets, registries and sites are asked through the proxy of the environment, and ' +
+  'loopback is not', async (t) => {
   const proxy = await startProxy(t)
   const server = await startServer(t, (_, response) => { response.writeHead(404).end() })
-  const addresses = ['https://a.example/a.zip', 's3://bucket/a', 'oci://a.example/a:1', 'well-known+https://a.example', `${server.url}/a.zip`]
-  const open = async (env: Environment, name: string) => await openSources(t, addresses.map((address, index) => sourceAt(address, { name: `s${index}` })), {
+  const addresses = ['https://a.example/a.zip', 's3://bucket/a', 'oci://a.example/a:1',
+    'well-known+https://a.example', `${server.url}/a.zip`]
+  const open = async (env: Environment,
+    name: string) => await openSources(t, addresses.map((address, index) => sourceAt(address, {
+    name: `s${index}`
+  })), {
     env: { ...env, HTTP_PROXY: proxy.url }, stateDir: join(t.testdirName, name)
   })
-  for (const [index, env] of [{ HTTPS_PROXY: proxy.url }, { https_proxy: proxy.url.replace('http://', ''), HTTPS_PROXY: 'http://127.0.0.1:1' }, { ALL_PROXY: proxy.url, no_proxy: 'b.example, 127.0.0.1' }].entries()) {
+  for (const [index, env] of [{ HTTPS_PROXY: proxy.url }, {
+    https_proxy: proxy.url.replace('http://', ''), HTTPS_PROXY: 'http://127.0.0.1:1'
+  }, {
+    ALL_PROXY: proxy.url, no_proxy: 'b.example, 127.0.0.1'
+  }].entries()) {
     const { sources } = await open(env, String(index))
-    t.strictSame(sources.status.map(({ error }) => error?.code), ['unreachable', 'unreachable', 'unreachable', 'unreachable', 'not_found'])
+    t.strictSame(sources.status.map(({ error }) => error?.code),
+      ['unreachable', 'unreachable', 'unreachable', 'unreachable', 'not_found'])
     await sources.close()
-    t.strictSame(new Set(proxy.requests.map(({ method, url }) => `${method ?? ''} ${url ?? ''}`)), new Set(['CONNECT a.example:443', 'CONNECT s3.us-east-1.amazonaws.com:443']))
-    t.ok(proxy.requests.splice(0).every(({ headers }) => headers['proxy-authorization'] === `Basic ${Buffer.from('user:p@ss').toString('base64')}`))
+    t.strictSame(new Set(proxy.requests.map(({ method, url }) => `${method ?? ''} ${url ?? ''}`)),
+      new Set(['CONNECT a.example:443', 'CONNECT s3.us-east-1.amazonaws.com:443']))
+    t.ok(
+      proxy.requests.splice(0).every(({ headers }) =>
+        headers['proxy-authorization'] === `Basic ${Buffer.from('user:p@ss').toString('base64')}`))
   }
 })
 

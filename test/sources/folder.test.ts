@@ -1,4 +1,6 @@
-import { appendFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -20,20 +22,34 @@ function skillsAt (...paths: readonly string[]): Record<string, string> {
 }
 
 /** A service on one folder with a layout. */
-async function openFolder (t: Test, folder: Omit<LayoutFolder, 'kind' | 'name'>, { isWatched = false, linkTargets, stateDir = mkdtempSync(join(tmpdir(), 'state-')) }: { isWatched?: boolean, linkTargets?: readonly string[], stateDir?: string } = {}) {
+async function openFolder (t: Test, folder: Omit<LayoutFolder, 'kind' | 'name'>,
+  { isWatched = false, linkTargets, stateDir = mkdtempSync(join(tmpdir(), 'state-')) }: {
+    isWatched?: boolean
+    linkTargets?: readonly string[]
+    stateDir?: string
+  } = {}) {
   const sources = new Sources({ state: new StateFolder(stateDir), env: {}, linkTargets })
   t.teardown(() => sources.close())
   await sources.set([{ kind: 'folder', name: basename(folder.path), ...folder }])
   if (isWatched) sources.start()
   const skills = await startManager(t, sources.roots, isWatched ? { watcher: true } : {})
-  return { sources, skills, status: () => sources.status[0], leftOut: () => sources.status[0]?.left_out?.first.map(({ path, reason }) => `${path}: ${reason}`) }
+  return {
+    sources,
+    skills,
+    status: () => sources.status[0],
+    leftOut: () => sources.status[0]?.left_out?.first.map(({ path, reason }) => `${path}: ${reason}`)
+  }
 }
 
 t.test('K86: a folder in each layout, served where it lies', async (t) => {
   const path = join(t.testdir(), 'repository')
-  write(path, { ...skillsAt('skills/a', 'skills/group/b', '.claude/skills/c', 'docs/deep/d', 'node_modules/p/x'), 'plain/readme.txt': '' })
+  write(path, {
+    ...skillsAt('skills/a', 'skills/group/b', '.claude/skills/c', 'docs/deep/d', 'node_modules/p/x'),
+    'plain/readme.txt': ''
+  })
   const table: ReadonlyArray<readonly [layout: LayoutFolder['layout'], taken: string, skills: readonly string[]]> = [
-    ['auto', 'tree', ['a', 'b', 'c']], ['tree', 'tree', ['a', 'b', 'd']], ['single', 'single', ['repository']], ['marketplace', 'marketplace', []]
+    ['auto', 'tree', ['a', 'b', 'c']], ['tree', 'tree', ['a', 'b', 'd']], ['single', 'single', ['repository']],
+    ['marketplace', 'marketplace', []]
   ]
   for (const [layout, taken, names] of table) {
     const { skills, status } = await openFolder(t, { path, layout })
@@ -51,10 +67,21 @@ t.test('K86: a prefix renames skills for every list and tool, and is no mistake 
   write(path, { 'restart/SKILL.md': skillText('restart'), 'other/SKILL.md': skillText('another') })
   const { skills } = await openFolder(t, { path, layout: 'tree', prefix: 'ops-' })
   t.match(await skills.available(), [{ name: 'ops-restart' }])
-  t.match(await skills.find('ops-restart'), { valid: true, frontmatter: { name: 'restart' }, findings: [{ code: 'name_prefixed', severity: 'info', field: 'name', fix: /'ops-restart' in the source, and drop the prefix/ }] })
-  t.match(await skills.find('ops-other'), { valid: false, findings: [{ code: 'name_folder_mismatch', severity: 'error', message: /'another'.*'other'/ }] })
+  t.match(await skills.find('ops-restart'),
+    {
+      valid: true,
+      frontmatter: {
+        name: 'restart'
+      },
+      findings: [{
+        code: 'name_prefixed', severity: 'info', field: 'name', fix: /'ops-restart' in the source, and drop the prefix/
+      }]
+    })
+  t.match(await skills.find('ops-other'),
+    { valid: false, findings: [{ code: 'name_folder_mismatch', severity: 'error', message: /'another'.*'other'/ }] })
   t.equal(await skills.readByDisplayName('ops-restart', async ({ skill: { name } }) => name), 'ops-restart')
-  t.match(await textOf(() => skills.readByDisplayName('restart', async ({ skill: { name } }) => name)), /^skill_not_found/)
+  t.match(await textOf(() => skills.readByDisplayName('restart', async ({ skill: { name } }) => name)),
+    /^skill_not_found/)
 })
 
 t.test('K86: a folder that is a skill, and one with a marketplace', async (t) => {
@@ -65,7 +92,11 @@ t.test('K86: a folder that is a skill, and one with a marketplace', async (t) =>
   t.equal(await textOf(() => skills.read('my-skill', (skill) => skill.file('data/x.txt'))), 'x')
   const market = join(path, 'market')
   write(market, {
-    ...skillsAt('plugins/p/skills/a', 'other/b'), '.claude-plugin/marketplace.json': JSON.stringify({ plugins: [{ name: 'p', source: './plugins/p' }, { name: 'far', source: { source: 'url', url: 'https://example.org' } }] })
+    ...skillsAt('plugins/p/skills/a', 'other/b'),
+    '.claude-plugin/marketplace.json': JSON.stringify({
+      plugins: [{ name: 'p', source: './plugins/p' },
+        { name: 'far', source: { source: 'url', url: 'https://example.org' } }]
+    })
   })
   const { skills: plugins, leftOut } = await openFolder(t, { path: market, layout: 'marketplace' })
   t.strictSame(await plugins.list(), ['a'])
@@ -77,7 +108,8 @@ t.test('K86: one skill has one revision, and an edit counts at once without a wa
   write(path, skillsAt('group/a'))
   const { skills } = await openFolder(t, { path, layout: 'tree' })
   const plain = await startManager(t, [join(path, 'group')])
-  t.equal((await skills.read('a', (skill) => skill.manifest())).revision, (await plain.read('a', (skill) => skill.manifest())).revision)
+  t.equal((await skills.read('a', (skill) => skill.manifest())).revision,
+    (await plain.read('a', (skill) => skill.manifest())).revision)
   appendFileSync(join(path, 'group/a/SKILL.md'), 'More.\n')
   t.match(await textOf(() => skills.read('a', (skill) => skill.mainFile('SKILL.md'))), /More/)
   rmSync(join(path, 'group/a'), { recursive: true })
@@ -88,7 +120,8 @@ t.test('K86: what comes, goes and moves in a watched folder is followed', async 
   const path = t.testdir()
   write(path, skillsAt('group/a'))
   const { skills, status } = await openFolder(t, { path, layout: 'tree' }, { isWatched: true })
-  const has = (...names: readonly string[]) => until(async () => JSON.stringify(await outcome(() => skills.list())) === JSON.stringify(names))
+  const has = (...names: readonly string[]) =>
+    until(async () => JSON.stringify(await outcome(() => skills.list())) === JSON.stringify(names))
   await has('a')
   write(path, skillsAt('new/deep/b'))
   await has('a', 'b')
@@ -111,7 +144,12 @@ t.test('K86: what comes, goes and moves in a watched folder is followed', async 
 
 t.test('K86: packages in a folder are skills, and follow their files', async (t) => {
   const path = t.testdir()
-  write(path, { 'packed/a.skill': zipOfTexts(Object.entries({ 'a/SKILL.md': skillText('a'), 'a/x.txt': 'one' })), 'bad.zip': 'no archive', 'skill/SKILL.md': skillText('skill'), 'skill/inner.zip': zipOfTexts(Object.entries({ 'SKILL.md': skillText('inner') })) })
+  write(path, {
+    'packed/a.skill': zipOfTexts(Object.entries({ 'a/SKILL.md': skillText('a'), 'a/x.txt': 'one' })),
+    'bad.zip': 'no archive',
+    'skill/SKILL.md': skillText('skill'),
+    'skill/inner.zip': zipOfTexts(Object.entries({ 'SKILL.md': skillText('inner') }))
+  })
   const { skills, sources, leftOut, status } = await openFolder(t, { path, layout: 'tree' })
   t.strictSame(await skills.list(), ['a', 'skill'])
   t.equal(await textOf(() => skills.read('a', (skill) => skill.file('x.txt'))), 'one')
@@ -132,14 +170,22 @@ t.test('K86: packages that cannot be unpacked cost no skill that is there, and t
   write(path, { 'skills/b.skill': zipOfTexts(Object.entries({ 'SKILL.md': skillText('b') })) })
   const { skills, status } = await openFolder(t, { path, layout: 'auto' }, { stateDir: join(t.testdirName, 'file') })
   t.strictSame(await skills.list(), ['a'])
-  t.match(status(), { state: 'stale', skills: 1, error: { code: 'disk', message: /state folder cannot be used; --state-dir chooses another$/ } })
+  t.match(status(), {
+    state: 'stale',
+    skills: 1,
+    error: { code: 'disk', message: /state folder cannot be used; --state-dir chooses another$/ }
+  })
 })
 
 t.test('K86: nothing outside of the folder is served, whatever links say', async (t) => {
   const path = join(t.testdir(), 'root')
   const outside = join(path, '..', 'outside')
   write(path, skillsAt('group/a'))
-  write(outside, { ...skillsAt('secret'), 'b.zip': zipOfTexts(Object.entries({ 'b/SKILL.md': skillText('b') })), 'marketplace.json': JSON.stringify({ plugins: [{ source: './group' }] }) })
+  write(outside, {
+    ...skillsAt('secret'),
+    'b.zip': zipOfTexts(Object.entries({ 'b/SKILL.md': skillText('b') })),
+    'marketplace.json': JSON.stringify({ plugins: [{ source: './group' }] })
+  })
   symlinkSync(join(outside, 'secret'), join(path, 'secret'))
   symlinkSync(outside, join(path, 'group2'))
   symlinkSync(join(outside, 'b.zip'), join(path, 'b.zip'))
@@ -157,10 +203,17 @@ t.test('K86: nothing outside of the folder is served, whatever links say', async
 
 t.test('K86: the ignore file of the folder counts by paths in the folder', async (t) => {
   const path = t.testdir()
-  write(path, { ...skillsAt('group/a', 'drafts/b'), '.skillignore': 'drafts/\ngroup/a/private\n*.log\n', 'group/a/private': 'x', 'group/a/x.log': 'x', 'group/a/y.txt': 'y' })
+  write(path, {
+    ...skillsAt('group/a', 'drafts/b'),
+    '.skillignore': 'drafts/\ngroup/a/private\n*.log\n',
+    'group/a/private': 'x',
+    'group/a/x.log': 'x',
+    'group/a/y.txt': 'y'
+  })
   const { skills, sources, leftOut } = await openFolder(t, { path, layout: 'tree' })
   t.strictSame(await skills.list(), ['a'])
-  t.strictSame((await skills.read('a', (skill) => skill.manifest())).files.map((file) => file.path), ['SKILL.md', 'y.txt'])
+  t.strictSame((await skills.read('a', (skill) => skill.manifest())).files.map((file) => file.path),
+    ['SKILL.md', 'y.txt'])
   t.strictSame(leftOut(), ['drafts/b: ignored'])
   writeFileSync(join(path, '.skillignore'), '')
   await sources.sync()
@@ -172,8 +225,10 @@ t.test('K8: a skill of a folder with a layout that is hidden whole is not read i
   const path = t.testdir()
   write(path, skillsAt('group/a', 'drafts/b'))
   const { skills, sources } = await openFolder(t, { path, layout: 'tree', prefix: 'x-' })
-  const read = (name: string, revision: string) => textOf(() => skills.at(revision).read(name, (skill) => skill.file('SKILL.md')))
-  const [a, b] = [await skills.read('x-a', (skill) => skill.manifest()), await skills.read('x-b', (skill) => skill.manifest())]
+  const read = (name: string, revision: string) =>
+    textOf(() => skills.at(revision).read(name, (skill) => skill.file('SKILL.md')))
+  const [a, b] = [await skills.read('x-a', (skill) => skill.manifest()),
+    await skills.read('x-b', (skill) => skill.manifest())]
   writeFileSync(join(path, '.skillignore'), 'drafts/\n')
   rmSync(join(path, 'group'), { recursive: true })
   await sources.sync()

@@ -32,13 +32,15 @@ t.test('K84: a hostile tree is refused as a whole, named, and the commit before 
     ['a name for it on Windows', [`040000 tree ${tree(repository, `100644 blob ${file}\tconfig`)}\tGIT~1`]],
     ['a name for it on macOS', [`040000 tree ${tree(repository, `100644 blob ${file}\tconfig`)}\t.g\u200cit`]],
     ['a way up', [`100644 blob ${file}\t..`]],
-    ['too deep', [`040000 tree ${Array.from({ length: 24 }).reduce<string>((inner) => tree(repository, `040000 tree ${inner}\td`), tree(repository, `100644 blob ${file}\tSKILL.md`))}\tdeep`]],
+    ['too deep',
+      [`040000 tree ${Array.from({ length: 24 }).reduce<string>((inner) => tree(repository, `040000 tree ${inner}\td`), tree(repository, `100644 blob ${file}\tSKILL.md`))}\tdeep`]],
     ['a name of 4 KB', [`100644 blob ${file}\t${'n'.repeat(4_000)}`]]
   ]
   for (const [what, lines] of table) {
     const commit = repository.commitTree([...lines, `040000 tree ${good}\tskills`])
     await sources.sync()
-    t.match(status(), { state: 'stale', revision: `main@sha1:${first}`, error: { code: 'refused_tree' } }, `${what} ${commit}`)
+    t.match(status(), { state: 'stale', revision: `main@sha1:${first}`, error: { code: 'refused_tree' } },
+      `${what} ${commit}`)
   }
   t.strictSame(await skills.list(), ['good'])
   t.notOk(existsSync(join(stateDir, 'evil')))
@@ -47,7 +49,8 @@ t.test('K84: a hostile tree is refused as a whole, named, and the commit before 
   t.match(status(), { state: 'ok', revision: `main@sha1:${last}` })
 })
 
-t.test('K84: what no disk can hold is refused and named where it lies in a skill, and is nothing elsewhere', async (t) => {
+t.test('K84: what no disk can hold is refused and named where it lies in a skill, and is ' +
+  'nothing elsewhere', async (t) => {
   const { repository, sources, skills, status, first } = await openGood(t)
   const file = blob(repository, skillText('evil'))
   const link = (target: string | Buffer) => `120000 blob ${blob(repository, target)}\tbad`
@@ -59,10 +62,12 @@ t.test('K84: what no disk can hold is refused and named where it lies in a skill
     ['a long link', link('x'.repeat(4_096))],
     ['a longer link', link('x'.repeat(5_000))]
   ] as const) {
-    repository.commitTree([`040000 tree ${tree(repository, `040000 tree ${tree(repository, `100644 blob ${file}\tSKILL.md`, line)}\tevil`)}\tskills`])
+    repository.commitTree(
+      [`040000 tree ${tree(repository, `040000 tree ${tree(repository, `100644 blob ${file}\tSKILL.md`, line)}\tevil`)}\tskills`])
     await sources.sync()
     const name = /\t(.*)$/.exec(line)?.[1]?.slice(0, 20) ?? ''
-    t.match(status(), { state: 'stale', revision: `main@sha1:${first}`, error: { code: 'refused_tree', message: name } }, what)
+    t.match(status(),
+      { state: 'stale', revision: `main@sha1:${first}`, error: { code: 'refused_tree', message: name } }, what)
     repository.commitTree([line, `040000 tree ${repository.git(['rev-parse', `${first}:skills`])}\tskills`])
     await sources.sync()
     t.match(status(), { state: 'ok' }, `${what}, beside the skills`)
@@ -75,7 +80,8 @@ t.test('K84: what no disk can hold is refused and named where it lies in a skill
 t.test('K4, K84: odd but honest trees are served, and what is no skill is named', async (t) => {
   const { repository, sources, skills, status } = await openGood(t)
   const main = (name: string) => blob(repository, skillText(name))
-  const skill = (name: string, ...more: readonly string[]) => `040000 tree ${tree(repository, `100644 blob ${main(name)}\tSKILL.md`, ...more)}`
+  const skill = (name: string, ...more: readonly string[]) =>
+    `040000 tree ${tree(repository, `100644 blob ${main(name)}\tSKILL.md`, ...more)}`
   const link = (target: string) => `120000 blob ${blob(repository, target)}`
   repository.commitTree([`040000 tree ${tree(
     repository,
@@ -85,33 +91,45 @@ t.test('K4, K84: odd but honest trees are served, and what is no skill is named'
   )}\tskills`])
   await sources.sync()
   t.strictSame(status().state, 'ok', JSON.stringify(status().error))
-  t.strictSame((await skills.list()).filter((name) => ['a', 'B', 'b', 'near', 'far'].includes(name)), ['B', 'a', 'b', 'near'])
+  t.strictSame((await skills.list()).filter((name) => ['a', 'B', 'b', 'near', 'far'].includes(name)),
+    ['B', 'a', 'b', 'near'])
   const { files } = await skills.read('a', (skill) => skill.manifest())
   t.notOk(files.some(({ path }) => ['absolute', 'up', 'module'].includes(path)), 'no byte from outside')
   t.ok(files.some(({ path }) => path === 'inside'))
   const reasons = status().left_out?.first.map(({ path, reason }) => `${path}: ${reason}`) ?? []
-  for (const expected of ['skills/a/absolute: link_outside', 'skills/a/up: link_outside', 'skills/far: link_outside', 'skills/installed: link_outside', 'skills/a/module: submodule']) t.ok(reasons.includes(expected), `${expected} in ${reasons.join(', ')}`)
-  for (const path of ['absolute', 'up']) await t.rejects(async () => { await skills.read('a', (skill) => skill.file(path)) })
+  for (const expected of ['skills/a/absolute: link_outside', 'skills/a/up: link_outside', 'skills/far: link_outside',
+    'skills/installed: link_outside', 'skills/a/module: submodule']) {
+    t.ok(reasons.includes(expected), `${expected} in ${reasons.join(', ')}`)
+  }
+  for (const path of ['absolute', 'up']) {
+    await t.rejects(async () => { await skills.read('a', (skill) => skill.file(path)) })
+  }
 })
 
 t.test('K84: a file whose name is not UTF-8 is left out and named, and not published under another name', async (t) => {
   const { repository, sources, skills, status } = await openGood(t)
-  const treeOf = (...lines: readonly Buffer[]) => repository.git(['mktree', '-z'], Buffer.concat(lines.flatMap((line) => [line, Buffer.from([0])])))
+  const treeOf = (...lines: readonly Buffer[]) =>
+    repository.git(['mktree', '-z'], Buffer.concat(lines.flatMap((line) => [line, Buffer.from([0])])))
   const commit = (text: string): void => {
-    const file = (name: string, bytes = text) => Buffer.from(`100644 blob ${blob(repository, bytes)}\t${name}`, 'latin1')
+    const file = (name: string, bytes = text) =>
+      Buffer.from(`100644 blob ${blob(repository, bytes)}\t${name}`, 'latin1')
     const skill = treeOf(file('SKILL.md', skillText('a')), file('x\xff.txt'), file('x\xfe.txt'), file('y.txt'))
     repository.commitTree([`040000 tree ${treeOf(Buffer.from(`040000 tree ${skill}\ta`))}\tskills`])
   }
   for (const text of ['one', 'two']) {
     commit(text)
     await sources.sync()
-    t.match(status(), { state: 'ok', skills: 1, left_out: { first: [{ path: 'skills/a/x\ufffd.txt', reason: 'unsafe_name' }] } }, JSON.stringify(status().error))
-    t.strictSame((await skills.read('a', (skill) => skill.manifest())).files.map(({ path }) => path), ['SKILL.md', 'y.txt'])
+    t.match(status(),
+      { state: 'ok', skills: 1, left_out: { first: [{ path: 'skills/a/x\ufffd.txt', reason: 'unsafe_name' }] } },
+      JSON.stringify(status().error))
+    t.strictSame((await skills.read('a', (skill) => skill.manifest())).files.map(({ path }) => path),
+      ['SKILL.md', 'y.txt'])
     t.equal((await skills.read('a', (skill) => skill.file('y.txt'))).bytes.toString(), text)
   }
 })
 
-t.test('K84: attributes, filters, hooks and the configuration of a repository change nothing and run nothing', async (t) => {
+t.test('K84: attributes, filters, hooks and the configuration of a repository change nothing ' +
+  'and run nothing', async (t) => {
   const repository = createRepository(t, 'team.git')
   const marker = join(t.testdirName, 'ran')
   const script = join(t.testdirName, 'run.sh')
@@ -123,14 +141,19 @@ t.test('K84: attributes, filters, hooks and the configuration of a repository ch
     writeFileSync(join(repository.path, '.git/hooks', hook), `#!/bin/sh\ntouch ${marker}\n`)
     chmodSync(join(repository.path, '.git/hooks', hook), 0o755)
   }
-  writeFileSync(join(t.testdirName, '.gitconfig'), `[filter "evil"]\n smudge = ${script}\n required = true\n[core]\n fsmonitor = ${script}\n`)
-  repository.commit({ ...skillFiles('a'), 'skills/a/crlf.txt': 'a\r\nb\n', 'skills/a/id.txt': '$Id$\n', 'skills/a/hidden.txt': 'x' })
-  writeFileSync(join(repository.path, '.gitattributes'), '* filter=evil text eol=lf ident\nskills/a/hidden.txt export-ignore\n')
+  writeFileSync(join(t.testdirName, '.gitconfig'),
+    `[filter "evil"]\n smudge = ${script}\n required = true\n[core]\n fsmonitor = ${script}\n`)
+  repository.commit({
+    ...skillFiles('a'), 'skills/a/crlf.txt': 'a\r\nb\n', 'skills/a/id.txt': '$Id$\n', 'skills/a/hidden.txt': 'x'
+  })
+  writeFileSync(join(repository.path, '.gitattributes'),
+    '* filter=evil text eol=lf ident\nskills/a/hidden.txt export-ignore\n')
   repository.git(['add', '.gitattributes'])
   repository.git(['commit', '-q', '-m', 'attributes'])
   const host = await startGitHost(t, join(repository.path, '..'))
   rmSync(marker, { force: true })
-  const { skills } = await openSources(t, [sourceAt(`git+${host.url}/team.git`)], { env: { PATH: process.env.PATH, HOME: t.testdirName } })
+  const { skills } = await openSources(t, [sourceAt(`git+${host.url}/team.git`)],
+    { env: { PATH: process.env.PATH, HOME: t.testdirName } })
   t.equal((await skills.read('a', (skill) => skill.file('crlf.txt'))).utf8, 'a\r\nb\n')
   t.equal((await skills.read('a', (skill) => skill.file('id.txt'))).utf8, '$Id$\n')
   t.equal((await skills.read('a', (skill) => skill.file('hidden.txt'))).utf8, 'x')
@@ -153,7 +176,10 @@ t.test('K84: a repository that is too large leaves the commit before it, and not
 
 t.test('K85: a broken SKILL.md in a commit is a finding, and an LFS pointer is named', async (t) => {
   const { repository, sources, skills, status } = await openGood(t)
-  repository.commit({ 'skills/bad/SKILL.md': '---\nname: [\n---\n', 'skills/good/model.bin': `version https://git-lfs.github.com/spec/v1\noid sha256:${'a'.repeat(64)}\nsize 12345\n` })
+  repository.commit({
+    'skills/bad/SKILL.md': '---\nname: [\n---\n',
+    'skills/good/model.bin': `version https://git-lfs.github.com/spec/v1\noid sha256:${'a'.repeat(64)}\nsize 12345\n`
+  })
   await sources.sync()
   t.match(status(), { state: 'ok', skills: 2 })
   t.match((await skills.find('bad'))?.findings?.length, Number)
@@ -167,15 +193,22 @@ t.test('K84: over SSH, with a key, known hosts and nothing of the user, and no o
   const argv = join(t.testdirName, 'argv')
   mkdirSync(bin)
   // The program that git starts: it shows what it was given, and runs the command of the other side here.
-  writeFileSync(join(bin, 'ssh'), `#!/bin/sh\nprintf '%s\\n' "$@" > ${argv}\nfor last; do :; done\nexec sh -c "$last"\n`)
+  writeFileSync(join(bin, 'ssh'),
+    `#!/bin/sh\nprintf '%s\\n' "$@" > ${argv}\nfor last; do :; done\nexec sh -c "$last"\n`)
   chmodSync(join(bin, 'ssh'), 0o755)
   const knownHostsFile = join(t.testdirName, 'known hosts')
   const keyFile = join(t.testdirName, "it's a key")
   for (const file of [knownHostsFile, keyFile]) writeFileSync(file, 'x\n')
-  const { status } = await openSources(t, [sourceAt(`git+ssh://git@host.example:2222${repository.path}`, { auth: { keyFile, knownHostsFile } })], { env: { PATH: `${bin}:${process.env.PATH}` } })
+  const { status } = await openSources(t,
+    [sourceAt(`git+ssh://git@host.example:2222${repository.path}`, { auth: { keyFile, knownHostsFile } })], {
+      env: { PATH: `${bin}:${process.env.PATH}` }
+    })
   t.match(status(), { state: 'ok', skills: 1 })
   const given = readFileSync(argv, 'utf8').split('\n')
-  for (const expected of ['/dev/null', keyFile, 'BatchMode=yes', 'StrictHostKeyChecking=yes', `UserKnownHostsFile=${knownHostsFile}`, 'IdentitiesOnly=yes', '2222', 'git@host.example']) t.ok(given.includes(expected), `${expected} in ${given.join(' ')}`)
+  for (const expected of ['/dev/null', keyFile, 'BatchMode=yes', 'StrictHostKeyChecking=yes',
+    `UserKnownHostsFile=${knownHostsFile}`, 'IdentitiesOnly=yes', '2222', 'git@host.example']) {
+    t.ok(given.includes(expected), `${expected} in ${given.join(' ')}`)
+  }
 })
 
 t.test('K84: a token is in no argument of a process', async (t) => {
@@ -196,5 +229,7 @@ t.test('K84: a token is in no argument of a process', async (t) => {
   }
   await openSources(t, [sourceAt(address, { auth: { secretFile } })])
   t.ok(seen.some((line) => line.includes('git-remote-http') || line.includes('fetch')), 'git was running')
-  t.notOk(seen.some((line) => line.includes('hunter22') || line.includes(Buffer.from('x-access-token:hunter22-token').toString('base64'))))
+  t.notOk(
+    seen.some((line) =>
+      line.includes('hunter22') || line.includes(Buffer.from('x-access-token:hunter22-token').toString('base64'))))
 })

@@ -15,19 +15,30 @@ function folderOf (stateDir: string): string {
   return join(stateDir, 'sources', readdirSync(join(stateDir, 'sources'))[0] ?? '')
 }
 
-t.test('K83: a repository is a root like any other with the revisions of a folder, and follows its branch', async (t) => {
+t.test('K83: a repository is a root like any other with the revisions of a folder, and ' +
+  'follows its branch', async (t) => {
   const repository = createRepository(t)
-  const first = repository.commit({ ...skillFiles('a', 'b'), 'skills/b/scripts/run.sh': 'echo\n', 'skills/a/data.txt': 'one\r\n', '.gitattributes': '* text eol=lf\n*.md export-ignore\n' })
+  const first = repository.commit({
+    ...skillFiles('a', 'b'),
+    'skills/b/scripts/run.sh': 'echo\n',
+    'skills/a/data.txt': 'one\r\n',
+    '.gitattributes': '* text eol=lf\n*.md export-ignore\n'
+  })
   const { skills, sources, status } = await openSources(t, [sourceAt(`git+file://${repository.path}`)])
   t.strictSame(await skills.list(), ['a', 'b'])
-  t.equal(await textOf(() => skills.read('a', (skill) => skill.file('data.txt'))), repository.git(['show', 'HEAD:skills/a/data.txt']) + '\n', 'bytes are those of the blob')
-  t.match(status(), { name: 'repo', kind: 'git', state: 'ok', revision: `main@sha1:${first}`, skills: 2, layout: 'tree' })
+  t.equal(await textOf(() => skills.read('a', (skill) => skill.file('data.txt'))),
+    repository.git(['show', 'HEAD:skills/a/data.txt']) + '\n', 'bytes are those of the blob')
+  t.match(status(), {
+    name: 'repo', kind: 'git', state: 'ok', revision: `main@sha1:${first}`, skills: 2, layout: 'tree'
+  })
   const folder = await startManager(t, [join(repository.path, 'skills')])
-  t.equal((await skills.read('b', (skill) => skill.manifest())).revision, (await folder.read('b', (skill) => skill.manifest())).revision, 'as that of the folder')
+  t.equal((await skills.read('b', (skill) => skill.manifest())).revision,
+    (await folder.read('b', (skill) => skill.manifest())).revision, 'as that of the folder')
 
   const second = repository.commit({ 'skills/a/SKILL.md': skillText('a', 'Other instructions.\n'), ...skillFiles('c') })
   await sources.sync()
-  t.match(await textOf(() => skills.read('a', (skill) => skill.mainFile('SKILL.md'))), /Other instructions/, 'without a watcher, and whatever was asked before')
+  t.match(await textOf(() => skills.read('a', (skill) => skill.mainFile('SKILL.md'))), /Other instructions/,
+    'without a watcher, and whatever was asked before')
   t.strictSame(await skills.list(), ['a', 'b', 'c'])
   t.equal(status().revision, `main@sha1:${second}`)
 
@@ -45,31 +56,41 @@ t.test('K84: over HTTP, by branch, tag and commit; a pinned commit stays', async
   const host = await startGitHost(t, join(repository.path, '..'))
   const base = `git+${host.url}/team.git`
   const { sources, skills } = await openSources(t, [
-    sourceAt(`${base}#v1`), sourceAt(`${base}#feature/x`), sourceAt(`${base}#${first}`), sourceAt(base, { ref: 'feature/x', path: 'skills' })
+    sourceAt(`${base}#v1`), sourceAt(`${base}#feature/x`), sourceAt(`${base}#${first}`), sourceAt(base,
+      { ref: 'feature/x', path: 'skills' })
   ])
-  t.strictSame(sources.status.map(({ revision }) => revision), [`v1@sha1:${first}`, `feature/x@sha1:${second}`, `sha1:${first}`, `feature/x@sha1:${second}`])
+  t.strictSame(sources.status.map(({ revision }) => revision),
+    [`v1@sha1:${first}`, `feature/x@sha1:${second}`, `sha1:${first}`, `feature/x@sha1:${second}`])
   t.strictSame(sources.status.map(({ skills }) => skills), [1, 2, 1, 2])
-  t.match((await skills.find('a'))?.findings, [{ code: 'shadowed' }], 'of several sources with one skill the first wins, and a finding says so')
+  t.match((await skills.find('a'))?.findings, [{ code: 'shadowed' }],
+    'of several sources with one skill the first wins, and a finding says so')
   repository.git(['tag', '-f', 'v1', second])
   await sources.sync()
-  t.strictSame(sources.status.map(({ revision }) => revision).filter((_, index) => index !== 1), [`v1@sha1:${second}`, `sha1:${first}`, `feature/x@sha1:${second}`], 'a tag that moves is followed, and moves no pinned commit')
+  t.strictSame(sources.status.map(({ revision }) => revision).filter((_, index) => index !== 1),
+    [`v1@sha1:${second}`, `sha1:${first}`, `feature/x@sha1:${second}`],
+    'a tag that moves is followed, and moves no pinned commit')
   repository.git(['tag', '-f', 'v1', first])
   await sources.sync()
   t.equal(sources.status[0]?.revision, `v1@sha1:${first}`, 'back, too')
 })
 
-t.test('K84: a branch or tag may look like a short commit id, and the status of one without says what to give', async (t) => {
+t.test('K84: a branch or tag may look like a short commit id, and the status of one without says ' +
+  'what to give', async (t) => {
   const repository = createRepository(t)
   const first = repository.commit(skillFiles('a'))
   repository.git(['tag', '20240101'])
   repository.git(['branch', 'abc1234'])
   for (const ref of ['20240101', 'abc1234', first.slice(0, 7)]) {
-    const { status, sources } = await openSources(t, [sourceAt(`git+file://${repository.path}#${ref}`)], { stateDir: join(t.testdirName, `state-${ref}`) })
+    const { status, sources } = await openSources(t, [sourceAt(`git+file://${repository.path}#${ref}`)],
+      { stateDir: join(t.testdirName, `state-${ref}`) })
     const message = `the host has no branch or tag "${ref}"; a commit is given by its full id`
-    t.match(status(), first.startsWith(ref) ? { state: 'failed', error: { code: 'ref_not_found', message } } : { state: 'ok', revision: `${ref}@sha1:${first}` })
+    t.match(status(), first.startsWith(ref)
+      ? { state: 'failed', error: { code: 'ref_not_found', message } }
+      : { state: 'ok', revision: `${ref}@sha1:${first}` })
     await sources.close()
   }
-  const { status } = await openSources(t, [sourceAt(`git+file://${repository.path}#gone`)], { stateDir: join(t.testdirName, 'state-gone') })
+  const { status } = await openSources(t, [sourceAt(`git+file://${repository.path}#gone`)],
+    { stateDir: join(t.testdirName, 'state-gone') })
   t.equal(status().error?.message, 'the host has no branch or tag "gone"; a commit is given by its full id')
 })
 
@@ -117,13 +138,15 @@ t.test('K84: a token reaches its host in a header, and no redirect, log, status 
 })
 
 function stored (folder: string): string {
-  return readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile()).map((entry) => readFileSync(join(entry.parentPath, entry.name), 'latin1')).join('\n')
+  return readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile()).map(
+    (entry) => readFileSync(join(entry.parentPath, entry.name), 'latin1')).join('\n')
 }
 
 t.test('K85: a source that fails keeps what was published, and says since when and why', async (t) => {
   const { host, address } = await startTeam(t)
   const { sources, status, log, skills } = await openSources(t, [sourceAt(address)])
-  const faults: ReadonlyArray<readonly [string, number | 'cut']> = [['not_found', 404], ['unreachable', 429], ['unreachable', 500], ['unreachable', 'cut'], ['auth_failed', 403]]
+  const faults: ReadonlyArray<readonly [string, number | 'cut']> =
+    [['not_found', 404], ['unreachable', 429], ['unreachable', 500], ['unreachable', 'cut'], ['auth_failed', 403]]
   for (const [code, fault] of faults) {
     host.fault = (request, response) => {
       if (fault === 'cut') request.socket.destroy()
@@ -138,8 +161,14 @@ t.test('K85: a source that fails keeps what was published, and says since when a
   await sources.sync()
   t.equal(log.length, lines, 'the same failure is logged once')
   const metrics = createMetrics({ skills, version: '1', readings: { sources: () => sources.status } })
-  t.match(await metrics.registry.metrics(), new RegExp(`^skillserve_source_failing_since_timestamp_seconds\\{source="team",code="auth_failed"\\} ${Date.parse(status().failing_since ?? '') / 1000}$`, 'm'))
-  for (const name of ['checked', 'changed'] as const) t.match(await metrics.registry.metrics(), new RegExp(`^skillserve_source_${name}_timestamp_seconds\\{source="team"\\} ${Date.parse(status()[`${name}_at` as const] ?? '') / 1000}$`, 'm'), name)
+  t.match(await metrics.registry.metrics(),
+    new RegExp(
+      `^skillserve_source_failing_since_timestamp_seconds\\{source="team",code="auth_failed"\\} ${Date.parse(status().failing_since ?? '') / 1000}$`, 'm'))
+  for (const name of ['checked', 'changed'] as const) {
+    t.match(await metrics.registry.metrics(),
+      new RegExp(
+        `^skillserve_source_${name}_timestamp_seconds\\{source="team"\\} ${Date.parse(status()[`${name}_at` as const] ?? '') / 1000}$`, 'm'), name)
+  }
   host.fault = undefined
   await sources.sync()
   t.match(status(), { state: 'ok', failing_since: undefined })
@@ -147,17 +176,24 @@ t.test('K85: a source that fails keeps what was published, and says since when a
 
 t.test('K84: a repository of SHA-256 is fetched, and one without a default branch says so', async (t) => {
   const folder = t.testdir()
-  const git = (...args: readonly string[]): string => execFileSync('git', args, { cwd: folder, encoding: 'utf8', stdio: 'pipe' })
+  const git = (...args: readonly string[]): string =>
+    execFileSync('git', args, { cwd: folder, encoding: 'utf8', stdio: 'pipe' })
   git('init', '--quiet', '--object-format=sha256', '--initial-branch=main', '.')
   writeFileSync(join(folder, 'SKILL.md'), skillText('a'))
   git('add', '.')
   git('-c', 'user.name=a', '-c', 'user.email=a@b', 'commit', '--quiet', '-m', 'x')
-  const { sources, status, skills } = await openSources(t, [sourceAt(`git+file://${folder}/.git`)], { stateDir: join(folder, 'state') })
+  const { sources, status, skills } = await openSources(t, [sourceAt(`git+file://${folder}/.git`)],
+    { stateDir: join(folder, 'state') })
   t.match(status(), { state: 'ok', revision: /^main@sha256:[0-9a-f]{64}$/ })
   t.strictSame(await skills.list(), ['a'])
   git('symbolic-ref', 'HEAD', 'refs/heads/gone')
   await sources.sync()
-  t.match(status(), { error: { code: 'ref_not_found', message: 'the host shows no default branch: the repository is empty, or a branch has to be given as ref' } })
+  t.match(status(), {
+    error: {
+      code: 'ref_not_found',
+      message: 'the host shows no default branch: the repository is empty, or a branch has to be given as ref'
+    }
+  })
 })
 
 const FAILED = 'fatal: Could not read from remote repository.\n'
@@ -171,7 +207,11 @@ const FAILURES: ReadonlyArray<{ readonly code: string, readonly stderr: string }
   { code: 'unreachable', stderr: 'remote: fatal: No space left on device\nfatal: early EOF\n' },
   { code: 'unreachable', stderr: `ssh: connect to host git.example port 22: Permission denied\n${FAILED}` },
   { code: 'unreachable', stderr: `ssh: connect to host git.example port 22: Connection timed out\n${FAILED}` },
-  { code: 'unreachable', stderr: 'fatal: unable to access \'https://h/\': Failed to connect to h port 443: Permission denied' },
+  {
+    code: 'unreachable',
+    stderr: 'fatal: unable to access \'https://h/\': Failed to connect to h port 443: ' +
+    'Permission denied'
+  },
   { code: 'unreachable', stderr: 'fatal: unable to access \'https://h/\': Could not resolve host: h\n' },
   { code: 'refused_tree', stderr: `error: object 4b825dc: hasDotgit\nfatal: fsck error in packed object\n${UNPACKED}` },
   { code: 'refused_tree', stderr: `fatal: pack has bad object at offset 12: inflate returned -3\n${UNPACKED}` },
@@ -211,7 +251,8 @@ t.test('K84: a fetch that fails keeps the object store', async (t) => {
 
 const REFS = [
   ...['release#1', 'a,b', 'b\u00fcro', 'feature/x@2', '(old)', 'v1.0'].map((ref) => ({ ref, isTaken: true })),
-  ...['-x', '--upload-pack=x', 'a..b', 'a b', 'a~1', 'a^', 'a:b', 'a?', 'a*', 'a[b', 'a\\b', '/a', 'a/', 'a//b', '.a', 'a/.b', 'a.',
+  ...['-x', '--upload-pack=x', 'a..b', 'a b', 'a~1', 'a^', 'a:b', 'a?', 'a*', 'a[b', 'a\\b', '/a', 'a/', 'a//b', '.a',
+    'a/.b', 'a.',
     'a.lock', 'a.lock/b', 'a@{1}', '@', 'a\nb', 'a\0b'].map((ref) => ({ ref, isTaken: false }))
 ]
 
@@ -237,19 +278,42 @@ t.test('K84: a branch whose name only git allows is fetched', async (t) => {
   }
 })
 
-t.test('K84: git gets the proxies, the authorities and the agent for keys of the machine, nothing else of its environment, and bounded memory', async (t) => {
+t.test('K84: git gets the proxies, the authorities and the agent for keys of the machine, nothing else of its ' +
+  'environment, and bounded memory', async (t) => {
   const machine = {
-    HTTPS_PROXY: 'a', https_proxy: 'b', ALL_PROXY: 'c', all_proxy: 'd', NO_PROXY: 'e', no_proxy: 'f', SSL_CERT_FILE: 'g', SSL_CERT_DIR: 'h', SSH_AUTH_SOCK: 'i', TMPDIR: '/tmp'
+    HTTPS_PROXY: 'a',
+    https_proxy: 'b',
+    ALL_PROXY: 'c',
+    all_proxy: 'd',
+    NO_PROXY: 'e',
+    no_proxy: 'f',
+    SSL_CERT_FILE: 'g',
+    SSL_CERT_DIR: 'h',
+    SSH_AUTH_SOCK: 'i',
+    TMPDIR: '/tmp'
   }
   const run = async (command: string, env: NodeJS.ProcessEnv = {}): Promise<string> => (await runGit({
-    args: ['-c', `alias.run=!${command}`, 'run'], signal: AbortSignal.timeout(60_000), env: { PATH: process.env['PATH'], ...env }
+    args: ['-c', `alias.run=!${command}`, 'run'],
+    signal: AbortSignal.timeout(60_000),
+    env: {
+      PATH: process.env['PATH'], ...env
+    }
   }, wholeOutput)).toString().trim()
   const shown = async (env: NodeJS.ProcessEnv): Promise<Record<string, string>> => {
     const output = await run('env', env)
-    return Object.fromEntries(output.split('\n').map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]))
+    return Object.fromEntries(
+      output.split('\n').map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]))
   }
   const own = await shown({})
-  const secrets = { GIT_DIR: '/nowhere', GIT_CONFIG_SYSTEM: '/etc/gitconfig', GIT_SSH_COMMAND: 'evil', http_proxy: 'x', AWS_SECRET_ACCESS_KEY: 'x', TRUST_FILE: 'x', HOME: '/root' }
+  const secrets = {
+    GIT_DIR: '/nowhere',
+    GIT_CONFIG_SYSTEM: '/etc/gitconfig',
+    GIT_SSH_COMMAND: 'evil',
+    http_proxy: 'x',
+    AWS_SECRET_ACCESS_KEY: 'x',
+    TRUST_FILE: 'x',
+    HOME: '/root'
+  }
   t.strictSame(await shown({ ...machine, ...secrets }), { ...own, ...machine })
   t.equal(own['HOME'], '/dev/null')
   t.equal(await run('ulimit -d'), '2097152', 'two gigabytes of memory at most')
@@ -275,7 +339,8 @@ t.test('K85: a restart without network serves the last state', async (t) => {
   t.notOk(existsSync(join(folder, 'tmp', 'skills-x')))
 })
 
-t.test('K84: a pinned commit is not asked for again, after a restart neither, unless its files are missing', async (t) => {
+t.test('K84: a pinned commit is not asked for again, after a restart neither, unless its ' +
+  'files are missing', async (t) => {
   const { commit, host, address } = await startTeam(t)
   const source = sourceAt(`${address}#${commit}`)
   const first = await openSources(t, [source])
@@ -297,7 +362,9 @@ t.test('K84: a store of which files are damaged or missing is fetched anew withi
   const { sources, stateDir, status, skills } = await openSources(t, [sourceAt(`git+file://${repository.path}`)])
   const folder = folderOf(stateDir)
   const [store, published] = [join(folder, 'cache/store'), join(folder, 'skills')]
-  const packs = (ending: string): string[] => readdirSync(join(store, 'objects/pack')).filter((name) => name.endsWith(ending)).map((name) => join(store, 'objects/pack', name))
+  const packs = (ending: string): string[] =>
+    readdirSync(join(store, 'objects/pack')).filter((name) => name.endsWith(ending)).map((name) =>
+      join(store, 'objects/pack', name))
   const write = (path: string, content: string | Buffer): void => {
     rmSync(path, { recursive: true, force: true })
     writeFileSync(path, content)
@@ -306,7 +373,12 @@ t.test('K84: a store of which files are damaged or missing is fetched anew withi
     'a lock of a process that was killed': () => { write(join(store, 'shallow.lock'), '') },
     'no objects': () => { rmSync(join(store, 'objects'), { recursive: true }) },
     'configuration without an end': () => { write(join(store, 'config'), '[[') },
-    'pack of zeros': () => { for (const pack of packs('.pack')) write(pack, Buffer.concat([readFileSync(pack).subarray(0, -300), Buffer.alloc(280), readFileSync(pack).subarray(-20)])) }
+    'pack of zeros': () => {
+      for (const pack of packs('.pack')) {
+        write(pack,
+          Buffer.concat([readFileSync(pack).subarray(0, -300), Buffer.alloc(280), readFileSync(pack).subarray(-20)]))
+      }
+    }
   }
   for (const [what, damage] of Object.entries(damages)) {
     damage()
@@ -314,7 +386,8 @@ t.test('K84: a store of which files are damaged or missing is fetched anew withi
     for (const name of readdirSync(published)) rmSync(join(published, name), { recursive: true })
     for (let checks = 0; checks < 2; checks++) await sources.sync()
     t.match(status(), { state: 'ok', skills: 1, error: undefined }, what)
-    t.match(await textOf(() => skills.read('a', (skill) => skill.file('data.txt'))), /^(?:one line of the data\n){50}$/, what)
+    t.match(await textOf(() => skills.read('a', (skill) => skill.file('data.txt'))),
+      /^(?:one line of the data\n){50}$/, what)
   }
 })
 
@@ -326,7 +399,8 @@ t.test('K83: a state folder that cannot be made is a mistake of its setting', as
   await t.rejects(opening, { name: 'AddressError', message })
 })
 
-t.test('K85: a state folder that is removed while the service runs is there again after the next check, and so are its skills', async (t) => {
+t.test('K85: a state folder that is removed while the service runs is there again after the next check, and so ' +
+  'are its skills', async (t) => {
   const repository = createRepository(t)
   repository.commit(skillFiles('a', 'b'))
   const { stateDir, sources, status, skills, log } = await openSources(t, [sourceAt(`git+file://${repository.path}`)])
@@ -336,17 +410,26 @@ t.test('K85: a state folder that is removed while the service runs is there agai
     rmSync(gone, { recursive: true })
     await sources.sync()
     t.match(status(), { state: 'ok', skills: 2, error: undefined }, gone)
-    for (const name of ['a', 'b']) t.match(await textOf(() => skills.read(name, (skill) => skill.mainFile('SKILL.md'))), new RegExp(`name: ${name}`), gone)
+    for (const name of ['a', 'b']) {
+      t.match(await textOf(() => skills.read(name, (skill) => skill.mainFile('SKILL.md'))),
+        new RegExp(`name: ${name}`), gone)
+    }
   }
-  t.equal(log.filter(({ message }) => message.startsWith('skills of the source are missing in the state folder')).length, 2)
+  t.equal(
+    log.filter(({ message }) => message.startsWith('skills of the source are missing in the state folder')).length, 2)
 })
 
-t.test('K83: what cannot be written at the start is told in one sentence, and so is a file of authorities that cannot be read', async (t) => {
+t.test('K83: what cannot be written at the start is told in one sentence, and so is a file of authorities that ' +
+  'cannot be read', async (t) => {
   const repository = createRepository(t)
   repository.commit(skillFiles('a'))
   const source = sourceAt(`git+file://${repository.path}`)
   const stateDir = t.testdir({ sources: '' })
-  await t.rejects(openSources(t, [source], { stateDir }), { name: 'AddressError', message: /^the state folder .* cannot be written \(ENOTDIR.*\): --state-dir/ })
-  const { status } = await openSources(t, [source], { stateDir: join(stateDir, 'other'), env: { ...process.env, NODE_EXTRA_CA_CERTS: join(stateDir, 'ca.pem') } })
-  t.match(status().error, { code: 'tls', message: 'the file of NODE_EXTRA_CA_CERTS cannot be read (ENOENT: no such file or directory)' })
+  await t.rejects(openSources(t, [source], { stateDir }),
+    { name: 'AddressError', message: /^the state folder .* cannot be written \(ENOTDIR.*\): --state-dir/ })
+  const { status } = await openSources(t, [source],
+    { stateDir: join(stateDir, 'other'), env: { ...process.env, NODE_EXTRA_CA_CERTS: join(stateDir, 'ca.pem') } })
+  t.match(status().error, {
+    code: 'tls', message: 'the file of NODE_EXTRA_CA_CERTS cannot be read (ENOENT: no such file or directory)'
+  })
 })

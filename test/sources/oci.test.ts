@@ -12,10 +12,12 @@ import { openSources, sourceAt } from '../helper/sources.ts'
 
 const TAR_LAYER = 'application/vnd.oci.image.layer.v1.tar+gzip'
 
+type Layer = readonly [mediaType: string, bytes: Buffer, title?: string, isFolder?: boolean | undefined]
+
 interface TestRegistry {
   readonly address: string
   /** Uploads layers and their manifest; returns its digest. */
-  push (reference: string, layers: ReadonlyArray<readonly [mediaType: string, bytes: Buffer, title?: string, isFolder?: boolean | undefined]>): string
+  push (reference: string, layers: readonly Layer[]): string
   pushManifest (reference: string, manifest: object): string
 }
 
@@ -43,7 +45,11 @@ async function startRegistry (t: Test): Promise<TestRegistry> {
           mediaType,
           digest: sha256(bytes),
           size: bytes.length,
-          ...title !== undefined && { annotations: { 'org.opencontainers.image.title': title, ...isFolder === true && { 'io.deis.oras.content.unpack': 'true' } } }
+          ...title !== undefined && {
+            annotations: {
+              'org.opencontainers.image.title': title, ...isFolder === true && { 'io.deis.oras.content.unpack': 'true' }
+            }
+          }
         }))
       })
     }
@@ -55,18 +61,28 @@ const SKILL_LAYER = 'application/vnd.agentskills.skill.content.v1.tar+gzip'
 t.test('K83: artifacts of a registry, by tag, digest and collection, and a tag that moves', async (t) => {
   const { address, push, pushManifest } = await startRegistry(t)
   const first = push('1', [[SKILL_LAYER, await tarGzOf([['a/SKILL.md', skillText('a')], ['a/x.txt', 'x']])]])
-  const files = push('unnamed', [['text/markdown', Buffer.from(skillText('f')), 'f/SKILL.md'], ['text/plain', Buffer.from('y'), 'f/y.txt']])
-  const manifests = [first, files].map((digest) => ({ mediaType: 'application/vnd.oci.image.manifest.v1+json', digest, size: 1 }))
-  pushManifest('all', { schemaVersion: 2, mediaType: 'application/vnd.oci.image.index.v1+json', artifactType: 'application/vnd.agentskills.collection.v1', manifests })
+  const files = push('unnamed',
+    [['text/markdown', Buffer.from(skillText('f')), 'f/SKILL.md'], ['text/plain', Buffer.from('y'), 'f/y.txt']])
+  const manifests = [first, files].map((digest) =>
+    ({ mediaType: 'application/vnd.oci.image.manifest.v1+json', digest, size: 1 }))
+  pushManifest('all', {
+    schemaVersion: 2,
+    mediaType: 'application/vnd.oci.image.index.v1+json',
+    artifactType: 'application/vnd.agentskills.collection.v1',
+    manifests
+  })
   const references = [':1', `@${first}`, ':all', ':unnamed']
-  const { sources, skills, status } = await openSources(t, references.map((reference) => sourceAt(`${address}${reference}`)))
+  const { sources, skills, status } = await openSources(t,
+    references.map((reference) => sourceAt(`${address}${reference}`)))
   t.strictSame(sources.status.map(({ state, skills }) => [state, skills]), [['ok', 1], ['ok', 1], ['ok', 2], ['ok', 1]])
   t.equal(status().revision, `1@${first}`)
-  t.equal(sources.status[3]?.revision, `unnamed@${files}`, 'a registry that does not say the digest of a tag is asked for the manifest')
+  t.equal(sources.status[3]?.revision, `unnamed@${files}`,
+    'a registry that does not say the digest of a tag is asked for the manifest')
   t.equal(await textOf(() => skills.read('f', (skill) => skill.file('y.txt'))), 'y')
   const second = push('1', [[SKILL_LAYER, await tarGzOf([['a/SKILL.md', skillText('a')], ['a/x.txt', 'moved']])]])
   await sources.sync()
-  t.strictSame(sources.status.map(({ revision }) => revision).slice(0, 2), [`1@${second}`, first], 'a digest never moves')
+  t.strictSame(sources.status.map(({ revision }) => revision).slice(0, 2), [`1@${second}`, first],
+    'a digest never moves')
   t.equal(await textOf(() => skills.read('a', (skill) => skill.file('x.txt'))), 'moved')
 })
 
@@ -75,29 +91,41 @@ t.test('K83: what ORAS pushes without a type of its own: plain files, archives a
   const { sources, skills, status } = await openSources(t, [sourceAt(`${address}:1`)])
   const skill = Buffer.from(skillText('a'))
   const tar = await tarOf([['a/SKILL.md', skill]])
-  const table: ReadonlyArray<readonly [what: string, ...layers: ReadonlyArray<readonly [title: string, bytes: Buffer, isFolder?: boolean]>]> = [
+  type Titled = readonly [title: string, bytes: Buffer, isFolder?: boolean]
+  const table: ReadonlyArray<readonly [what: string, ...layers: readonly Titled[]]> = [
     ['files with paths, one of them an archive', ['a/SKILL.md', skill], ['a/x.tar', tar]],
     ['a file of one skill', ['SKILL.md', skill], ['x.md', skill]],
-    ['an archive', ['skills.tar', tar]], ['a compressed archive', ['skills.tgz', gzipSync(tar)]], ['a ZIP', ['skills.zip', zipOf([{ name: 'a/SKILL.md', bytes: skill }])]],
+    ['an archive', ['skills.tar', tar]], ['a compressed archive', ['skills.tgz', gzipSync(tar)]], ['a ZIP',
+      ['skills.zip', zipOf([{ name: 'a/SKILL.md', bytes: skill }])]],
     ['a folder', ['a', gzipSync(tar), true]], ['a folder with a path', ['b/a', gzipSync(tar), true]]
   ]
   for (const [what, ...layers] of table) {
-    push('1', layers.map(([title, bytes, isFolder]) => ['application/vnd.oci.image.layer.v1.tar', bytes, title, isFolder]))
+    push('1',
+      layers.map(([title, bytes, isFolder]) => ['application/vnd.oci.image.layer.v1.tar', bytes, title, isFolder]))
     await sources.sync()
     t.match(status(), { state: 'ok', skills: 1 }, what)
     t.strictSame(await skills.list(), ['a'], what)
     const [, [path = '', bytes = skill] = []] = layers
-    if (path !== '') t.match(await skills.read('a', (skill) => skill.open(path.replace('a/', ''))), { kind: 'content', content: { bytes } }, what)
+    if (path !== '') {
+      t.match(await skills.read('a', (skill) => skill.open(path.replace('a/', ''))),
+        { kind: 'content', content: { bytes } }, what)
+    }
   }
   push('1', [['application/vnd.oci.image.layer.v1.tar', skill, '../SKILL.md']])
   await sources.sync()
   t.match(status(), { state: 'stale', error: { code: 'refused_tree' } })
 })
 
-t.test('K84: a registry gets no credentials to another host, and other bytes than those of a digest are refused', async (t) => {
+t.test('K84: a registry gets no credentials to another host, and other bytes than those of a ' +
+  'digest are refused', async (t) => {
   const secretFile = join(t.testdir({ secret: 'hunter22-secret' }), 'secret')
   const thief = await startServer(t, (_, response) => { response.end('{"token":"x"}') })
-  const server = await startServer(t, (_, response) => { response.writeHead(401, { 'www-authenticate': `Bearer realm="${thief.url.replace('127.0.0.1', 'localhost')}/token",service="s"` }).end() })
+  const server = await startServer(t,
+    (_,
+      response) => {
+      response.writeHead(401,
+        { 'www-authenticate': `Bearer realm="${thief.url.replace('127.0.0.1', 'localhost')}/token",service="s"` }).end()
+    })
   const host = new URL(server.url).host
   const source = sourceAt(`oci://${host}/team/skills:1`, { auth: { username: 'u', secretFile } })
   const { sources, status } = await openSources(t, [source])
@@ -105,23 +133,39 @@ t.test('K84: a registry gets no credentials to another host, and other bytes tha
   t.equal(thief.requests.length, 1)
   t.equal(thief.requests[0]?.headers.authorization, undefined)
   const layer = Buffer.from('other bytes')
-  const manifest = (more: object): Buffer => Buffer.from(JSON.stringify({ schemaVersion: 2, layers: [{ mediaType: SKILL_LAYER, digest: `sha256:${'1'.repeat(64)}`, size: layer.length, ...more }] }))
+  const manifest = (more: object): Buffer => Buffer.from(
+    JSON.stringify({
+      schemaVersion: 2,
+      layers: [{ mediaType: SKILL_LAYER, digest: `sha256:${'1'.repeat(64)}`, size: layer.length, ...more }]
+    }))
   const table: ReadonlyArray<readonly [code: string, bytes: Buffer, type?: string]> = [
-    ['digest_mismatch', manifest({})], ['refused_tree', manifest({ urls: ['https://example.org'] })], ['bad_answer', manifest({ digest: 'md5:1' })], ['bad_answer', manifest({ digest: `../../other/blobs/sha256:${'1'.repeat(64)}` })], ['too_large', manifest({ size: 1e10 })],
-    ['bad_answer', Buffer.from('{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","layers":[]}'), 'application/vnd.oci.image.index.v1+json'], ['bad_answer', Buffer.from('{"schemaVersion":2,"layers":[],"manifests":[]}')],
+    ['digest_mismatch', manifest({})], ['refused_tree', manifest({ urls: ['https://example.org'] })], ['bad_answer',
+      manifest({ digest: 'md5:1' })], ['bad_answer',
+      manifest({ digest: `../../other/blobs/sha256:${'1'.repeat(64)}` })], ['too_large', manifest({ size: 1e10 })],
+    ['bad_answer',
+      Buffer.from('{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","layers":[]}'),
+      'application/vnd.oci.image.index.v1+json'], ['bad_answer',
+      Buffer.from('{"schemaVersion":2,"layers":[],"manifests":[]}')],
     ['bad_answer', Buffer.from('{"schemaVersion":1}')], ['bad_answer', Buffer.from('not json')]
   ]
   for (const [code, bytes, type = 'application/json'] of table) {
     server.answer = (request, response) => {
       if (request.url?.includes('/blobs/') === true) response.end(layer)
-      else response.setHeader('docker-content-digest', sha256(bytes)).setHeader('content-type', type).end(request.method === 'HEAD' ? undefined : bytes)
+      else {
+        response.setHeader('docker-content-digest', sha256(bytes)).setHeader('content-type', type).end(
+          request.method === 'HEAD' ? undefined : bytes)
+      }
     }
     await sources.sync()
     t.match(status(), { state: 'failed', error: { code } }, bytes.toString())
   }
   for (const [text, code] of [['<html>Sign in</html>', 'bad_answer'], ['{"token":1}', 'auth_failed']] as const) {
     thief.answer = (_, response) => { response.end(text) }
-    server.answer = (_, response) => { response.writeHead(401, { 'www-authenticate': `Bearer realm="${thief.url}/token",service="s"` }).end() }
+    server.answer = (_,
+      response) => {
+      response.writeHead(401,
+        { 'www-authenticate': `Bearer realm="${thief.url}/token",service="s"` }).end()
+    }
     await sources.sync()
     t.match(status(), { error: { code } }, text)
   }
@@ -130,10 +174,12 @@ t.test('K84: a registry gets no credentials to another host, and other bytes tha
   t.match(status(), { error: { code: 'digest_mismatch' } })
 })
 
-t.test('K83: a later layer replaces files of an earlier one, and what lies outside of the path is no matter of the source', async (t) => {
+t.test('K83: a later layer replaces files of an earlier one, and what lies outside of the path is no matter ' +
+  'of the source', async (t) => {
   const { address, push } = await startRegistry(t)
   const base = await tarGzOf([
-    ['bin/sh', 'x'], ['bin/ash', { type: 'link', linkname: 'bin/sh' }], ['lib', { type: 'symlink', linkname: '/usr/lib' }],
+    ['bin/sh', 'x'], ['bin/ash', { type: 'link', linkname: 'bin/sh' }], ['lib',
+      { type: 'symlink', linkname: '/usr/lib' }],
     ['dev/null', { type: 'character-device' }], ['etc/.wh.old', ''], ['opt/skills/a/SKILL.md', skillText('a')]
   ])
   const top = await tarGzOf([
@@ -146,21 +192,27 @@ t.test('K83: a later layer replaces files of an earlier one, and what lies outsi
   for (const [what, code, layers] of [
     ['no layer', 'bad_archive', []],
     ['another compression', 'bad_archive', [['application/vnd.oci.image.layer.v1.tar+zstd', Buffer.from('x')]]],
-    ['a layer that removes a file of another', 'refused_tree', [[TAR_LAYER, base], [TAR_LAYER, await tarGzOf([['opt/skills/a/.wh.x.txt', '']])]]]
+    ['a layer that removes a file of another', 'refused_tree',
+      [[TAR_LAYER, base], [TAR_LAYER, await tarGzOf([['opt/skills/a/.wh.x.txt', '']])]]]
   ] satisfies ReadonlyArray<readonly [string, string, Parameters<typeof push>[1]]>) {
     push('1', layers)
     await sources.sync()
     t.match(status(), { state: 'stale', revision: `1@${first}`, error: { code } }, what)
   }
-  t.strictSame((await skills.read('a', (skill) => skill.manifest())).files.map(({ path }) => path), ['SKILL.md', 'x.txt', 'y.txt'])
+  t.strictSame((await skills.read('a', (skill) => skill.manifest())).files.map(({ path }) => path),
+    ['SKILL.md', 'x.txt', 'y.txt'])
   t.match(await textOf(() => skills.read('a', (skill) => skill.mainFile('SKILL.md'))), /New/)
 })
 
-t.test('K84: a realm gets credentials on the host of the registry, and where Docker Hub and GitLab have theirs', async (t) => {
+t.test('K84: a realm gets credentials on the host of the registry, and where Docker Hub and ' +
+  'GitLab have theirs', async (t) => {
   for (const [realm, registry, expected] of [
-    ['ghcr.io', 'ghcr.io', true], ['localhost', 'localhost', true], ['auth.docker.io', 'registry-1.docker.io', true], ['gitlab.com', 'registry.gitlab.com', true],
-    ['gitlab.team.example', 'registry.team.example', false], ['a.co.uk', 'b.co.uk', false], ['registry.gitlab.com', 'gitlab.com', false], ['auth.docker.io', 'ghcr.io', false],
-    ['evilgitlab.com', 'registry.gitlab.com', false], ['gitlab.com.evil.example', 'registry.gitlab.com', false], ['com', 'registry.gitlab.com', false], ['10.0.0.1', '192.0.0.1', false], ['[::1]', '[::2]', false]
+    ['ghcr.io', 'ghcr.io', true], ['localhost', 'localhost', true], ['auth.docker.io', 'registry-1.docker.io', true],
+    ['gitlab.com', 'registry.gitlab.com', true],
+    ['gitlab.team.example', 'registry.team.example', false], ['a.co.uk', 'b.co.uk', false], ['registry.gitlab.com',
+      'gitlab.com', false], ['auth.docker.io', 'ghcr.io', false],
+    ['evilgitlab.com', 'registry.gitlab.com', false], ['gitlab.com.evil.example', 'registry.gitlab.com', false],
+    ['com', 'registry.gitlab.com', false], ['10.0.0.1', '192.0.0.1', false], ['[::1]', '[::2]', false]
   ] as const) t.equal(mayHaveCredentials(realm, registry), expected, `${realm} for ${registry}`)
 })
 
@@ -170,13 +222,15 @@ t.test('K84: the credentials of docker login, from config.json or from a helper 
     writeFileSync(join(bin, `docker-credential-${name}`), `#!/bin/sh\n${script}\n`)
     chmodSync(join(bin, `docker-credential-${name}`), 0o755)
   }
-  helper('good', `[ "$1" = get ] && cat > '${bin}/asked'; echo '{"ServerURL":"x","Username":"AWS","Secret":"of the helper"}'`)
+  helper('good',
+    `[ "$1" = get ] && cat > '${bin}/asked'; echo '{"ServerURL":"x","Username":"AWS","Secret":"of the helper"}'`)
   helper('none', 'echo "credentials not found in native keychain"; exit 1')
   helper('bad', 'echo "hunter22-secret"; exit 1')
   helper('token', 'echo \'{"Username":"<token>","Secret":"hunter22-secret"}\'')
   helper('text', 'echo hunter22-secret')
   helper('nobody', 'echo \'{"Secret":"hunter22-secret"}\'')
-  const server = await startServer(t, (_, response) => { response.writeHead(401, { 'www-authenticate': 'Basic realm="r"' }).end() })
+  const server =
+    await startServer(t, (_, response) => { response.writeHead(401, { 'www-authenticate': 'Basic realm="r"' }).end() })
   const host = new URL(server.url).host
   const env = { PATH: `${bin}${delimiter}${process.env['PATH']}`, DOCKER_CONFIG: bin }
   const { sources, status, log } = await openSources(t, [sourceAt(`oci://${host}/team/skills:1`)], { env })
@@ -186,11 +240,16 @@ t.test('K84: the credentials of docker login, from config.json or from a helper 
     [{ auths: { [host]: {} }, credHelpers: { [host]: 'good' }, credsStore: 'bad' }, basic('AWS:of the helper')],
     [{ credHelpers: { 'other.example': 'bad' }, credsStore: 'good' }, basic('AWS:of the helper')],
     [{ credsStore: 'none' }, undefined],
-    [{ credsStore: 'absent' }, undefined, 'docker-credential-absent, which config.json of Docker names, gives no credentials'],
-    [{ credsStore: 'bad' }, undefined, 'docker-credential-bad, which config.json of Docker names, gives no credentials'],
-    [{ credsStore: 'token' }, undefined, 'docker-credential-token gives no user and secret: set a user and a password or access token with auth'],
-    [{ credsStore: 'text' }, undefined, 'docker-credential-text, which config.json of Docker names, gives no credentials'],
-    [{ credsStore: 'nobody' }, undefined, 'docker-credential-nobody gives no user and secret: set a user and a password or access token with auth'],
+    [{ credsStore: 'absent' }, undefined,
+      'docker-credential-absent, which config.json of Docker names, gives no credentials'],
+    [{ credsStore: 'bad' }, undefined,
+      'docker-credential-bad, which config.json of Docker names, gives no credentials'],
+    [{ credsStore: 'token' }, undefined,
+      'docker-credential-token gives no user and secret: set a user and a password or access token with auth'],
+    [{ credsStore: 'text' }, undefined,
+      'docker-credential-text, which config.json of Docker names, gives no credentials'],
+    [{ credsStore: 'nobody' }, undefined,
+      'docker-credential-nobody gives no user and secret: set a user and a password or access token with auth'],
     [{ credsStore: '../good' }, undefined, 'config.json of Docker has a helper whose name is not a plain word'],
     ['{', undefined, 'config.json of Docker is not JSON']
   ]
@@ -199,11 +258,21 @@ t.test('K84: the credentials of docker login, from config.json or from a helper 
     writeFileSync(join(bin, 'config.json'), typeof config === 'string' ? config : label)
     const before = server.requests.length
     await sources.sync()
-    t.strictSame(server.requests.slice(before).map(({ headers }) => headers.authorization).filter((value) => value !== undefined), authorization === undefined ? [] : [authorization], label)
-    t.match(status(), { state: 'failed', error: reason === undefined ? { code: 'auth_failed' } : { code: 'secret_missing', message: reason } }, label)
+    t.strictSame(
+      server.requests.slice(before).map(({ headers }) => headers.authorization).filter((value) =>
+        value !== undefined), authorization === undefined ? [] : [authorization], label)
+    t.match(status(),
+      {
+        state: 'failed',
+        error: reason === undefined
+          ? { code: 'auth_failed' }
+          : { code: 'secret_missing', message: reason }
+      }, label)
   }
   t.equal(readFileSync(join(bin, 'asked'), 'utf8'), host)
-  writeFileSync(join(bin, 'config.json'), JSON.stringify({ auths: { 'https://index.docker.io/v1/': { auth: 'YTpi' } } }))
-  t.strictSame(await dockerCredentials('docker.io', env, AbortSignal.timeout(60_000)), { authorization: basic('a:b') }, 'as docker login calls its own registry')
+  writeFileSync(join(bin, 'config.json'),
+    JSON.stringify({ auths: { 'https://index.docker.io/v1/': { auth: 'YTpi' } } }))
+  t.strictSame(await dockerCredentials('docker.io', env, AbortSignal.timeout(60_000)),
+    { authorization: basic('a:b') }, 'as docker login calls its own registry')
   t.notMatch(JSON.stringify([log, status()]), /hunter22/)
 })

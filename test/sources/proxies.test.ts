@@ -13,7 +13,8 @@ import { send } from '../../src/sources/http/http-client.ts'
 async function startHosts (t: Test) {
   const folder = t.testdir()
   const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')]
-  execFileSync('openssl', ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2',
+  execFileSync('openssl', ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes',
+    '-days', '2',
     '-subj', '/CN=a.example', '-keyout', key, '-out', cert], { stdio: 'ignore' })
   const requests: IncomingMessage[] = []
   const names: unknown[] = []

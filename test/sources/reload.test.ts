@@ -19,10 +19,16 @@ async function startWorld (t: Test) {
   const file = (name: string) => join(folder, name)
   const write = (name: string, value: unknown): void => { writeFileSync(file(name), JSON.stringify(value)) }
   const git = `git+file://${team.path}`
-  const sources = { team: { name: 'team', git, path: 'skills', interval: '10s' }, extra: { name: 'extra', git, path: 'more' } }
+  const sources = {
+    team: { name: 'team', git, path: 'skills', interval: '10s' }, extra: { name: 'extra', git, path: 'more' }
+  }
   const good = {
     config: { sources: [sources.team] },
-    access: { anonymous: ['all'], tokens: [{ name: 'operator', sha256: digestOf(TOKEN), groups: ['all'] }], rules: [{ groups: ['all'] }] },
+    access: {
+      anonymous: ['all'],
+      tokens: [{ name: 'operator', sha256: digestOf(TOKEN), groups: ['all'] }],
+      rules: [{ groups: ['all'] }]
+    },
     trust: { signers: [{ name: 'acme', key: 'acme.pem' }] }
   }
   writeFileSync(file('acme.pem'), KEY)

@@ -51,16 +51,20 @@ async function startStore (t: Test): Promise<Store> {
     const content = objects.get(key)
     if (content === undefined) response.writeHead(404).end()
     else if (request.headers['if-none-match'] === etagOf(content)) response.writeHead(304).end()
-    else if (request.headers['if-match'] !== undefined && request.headers['if-match'] !== etagOf(content)) response.writeHead(412).end()
+    else if (request.headers['if-match'] !== undefined &&
+      request.headers['if-match'] !== etagOf(content)) response.writeHead(412).end()
     else response.setHeader('etag', etagOf(content)).end(content)
   }
 
   function list (response: ServerResponse, url: URL): void {
     const keys = [...objects.keys()].filter((key) => key.startsWith(url.searchParams.get('prefix') ?? '')).sort()
     const start = Number(url.searchParams.get('continuation-token') ?? 0)
-    const page = keys.slice(start, start + PAGE).map((key) => `<Contents><Key>${encodeURIComponent(key)}</Key><ETag>&quot;${etagOf(objects.get(key) ?? '').slice(1, -1)}&quot;</ETag><Size>${Buffer.byteLength(objects.get(key) ?? '')}</Size></Contents>`).join('')
+    const page = keys.slice(start, start + PAGE).map(
+      (key) =>
+        `<Contents><Key>${encodeURIComponent(key)}</Key><ETag>&quot;${etagOf(objects.get(key) ?? '').slice(1, -1)}&quot;</ETag><Size>${Buffer.byteLength(objects.get(key) ?? '')}</Size></Contents>`).join('')
     const more = start + PAGE < keys.length
-    response.end(`<?xml version="1.0"?><ListBucketResult><EncodingType>url</EncodingType><IsTruncated>${String(more)}</IsTruncated>${more ? `<NextContinuationToken>${start + PAGE}</NextContinuationToken>` : ''}${page}</ListBucketResult>`)
+    response.end(
+      `<?xml version="1.0"?><ListBucketResult><EncodingType>url</EncodingType><IsTruncated>${String(more)}</IsTruncated>${more ? `<NextContinuationToken>${start + PAGE}</NextContinuationToken>` : ''}${page}</ListBucketResult>`)
   }
 
   return Object.assign(store, { url: server.url })
@@ -69,8 +73,19 @@ async function startStore (t: Test): Promise<Store> {
 /** Signs the request again, from what arrived. */
 async function isSigned (request: IncomingMessage, url: URL): Promise<boolean> {
   const names = /SignedHeaders=([^,]+)/.exec(request.headers.authorization ?? '')?.[1]?.split(';') ?? []
-  const headers = Object.fromEntries(names.filter((name) => name !== 'host').map((name) => [name, String(request.headers[name])]))
-  const signer = new AwsV4Signer({ url: url.href, method: 'GET', accessKeyId: ACCESS_KEY, secretAccessKey: SECRET, service: 's3', region: 'us-east-1', headers, datetime: String(request.headers['x-amz-date']), allHeaders: true })
+  const headers =
+    Object.fromEntries(names.filter((name) => name !== 'host').map((name) => [name, String(request.headers[name])]))
+  const signer = new AwsV4Signer({
+    url: url.href,
+    method: 'GET',
+    accessKeyId: ACCESS_KEY,
+    secretAccessKey: SECRET,
+    service: 's3',
+    region: 'us-east-1',
+    headers,
+    datetime: String(request.headers['x-amz-date']),
+    allHeaders: true
+  })
   return (await signer.sign()).headers.get('authorization') === request.headers.authorization
 }
 
@@ -123,7 +138,8 @@ t.test('K85: half of an upload is not served with a marker, and one that is not 
 
 t.test('K83: a secret without the id of its key ends the start', async (t) => {
   const secretFile = join(t.testdir({ secret: SECRET }), 'secret')
-  await t.rejects(openSources(t, [sourceAt('s3://bucket/team', { name: 'team', auth: { secretFile } })]), { message: 'the source team needs auth.username: the id of the access key' })
+  await t.rejects(openSources(t, [sourceAt('s3://bucket/team', { name: 'team', auth: { secretFile } })]),
+    { message: 'the source team needs auth.username: the id of the access key' })
 })
 
 t.test('K85: a bucket that changes while it is read, lists wrong or refuses keeps the last state', async (t) => {
@@ -132,21 +148,44 @@ t.test('K85: a bucket that changes while it is read, lists wrong or refuses keep
   const { sources, status, log } = await open(t, store)
   const faults: ReadonlyArray<readonly [string, Store['before']]> = [
     ['changing', (_, __, url) => {
-      if (url.pathname.endsWith('SKILL.md')) store.objects.set('team/skills/b/SKILL.md', skillText('b', `${Math.random()}\n`))
+      if (url.pathname.endsWith('SKILL.md')) {
+        store.objects.set('team/skills/b/SKILL.md', skillText('b', `${Math.random()}\n`))
+      }
       return false
     }],
-    ['bad_answer', (_, response) => Boolean(response.end('<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>'))],
-    ['bad_answer', (_, response) => Boolean(response.end('<ListBucketResult><Contents><Key>x</Key></Contents></ListBucketResult>'))],
-    ['bad_answer', (_, response) => Boolean(response.end('<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>a</NextContinuationToken></ListBucketResult>'))],
-    ['bad_answer', (_, response) => Boolean(response.end('<ListBucketResult><Contents><Key>other/SKILL.md</Key><ETag>"1"</ETag><Size>1</Size></Contents></ListBucketResult>'))],
-    ['bad_answer', (_, response) => Boolean(response.end(`<ListBucketResult>${'<Contents><Key>team/x/SKILL.md</Key><ETag>"1"</ETag><Size>1</Size></Contents>'.repeat(2)}</ListBucketResult>`))],
+    ['bad_answer',
+      (_, response) => Boolean(response.end('<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>'))],
+    ['bad_answer',
+      (_, response) => Boolean(response.end('<ListBucketResult><Contents><Key>x</Key></Contents></ListBucketResult>'))],
+    ['bad_answer',
+      (_,
+        response) => Boolean(
+        response.end(
+          '<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>a</NextContinuationToken></ListBucketResult>'))],
+    ['bad_answer',
+      (_,
+        response) => Boolean(
+        response.end(
+          '<ListBucketResult><Contents><Key>other/SKILL.md</Key><ETag>"1"</ETag><Size>1</Size></Contents></ListBucketResult>'))],
+    ['bad_answer',
+      (_,
+        response) => Boolean(
+        response.end(
+            `<ListBucketResult>${'<Contents><Key>team/x/SKILL.md</Key><ETag>"1"</ETag><Size>1</Size></Contents>'.repeat(2)}</ListBucketResult>`))],
     ['bad_answer', (_, response) => Boolean(response.end('<ListBucketResult>busy</ListBucketResult>'))],
     ['bad_answer', (_, response) => Boolean(response.end('<ListBucketResult/><ListBucketResult/>'))],
     ['bad_answer', (_, response) => Boolean(response.end('<html><br>Sign in</html'))],
     // A proxy that breaks off says the same as one that has sent all.
-    ...['', '<IsTruncated>false</IsTruncated>', '<Contents><Key>team/skills/a/SKILL.md</Key><ETag>"1"</ETag><Size>1</Size></Contents>'].map((begin) =>
-      ['bad_answer', (_, response) => Boolean(response.end(`<?xml version="1.0"?><ListBucketResult>${begin}`))] as const satisfies readonly [string, Store['before']]),
-    ['changing', (_, response, url) => url.pathname.endsWith('SKILL.md') && Boolean(response.setHeader('etag', '"1"').end('other bytes than those of the size that was listed'))],
+    ...['', '<IsTruncated>false</IsTruncated>',
+      '<Contents><Key>team/skills/a/SKILL.md</Key><ETag>"1"</ETag><Size>1</Size></Contents>'].map((begin) =>
+      ['bad_answer',
+        (_, response) =>
+          Boolean(
+            response.end(
+              `<?xml version="1.0"?><ListBucketResult>${begin}`))] as const satisfies readonly [string, Store['before']]),
+    ['changing',
+      (_, response, url) => url.pathname.endsWith('SKILL.md') &&
+        Boolean(response.setHeader('etag', '"1"').end('other bytes than those of the size that was listed'))],
     ['auth_failed', (_, response) => Boolean(response.writeHead(403).end(SECRET))],
     ['unreachable', (_, response) => Boolean(response.writeHead(503).end())]
   ]
@@ -163,14 +202,17 @@ t.test('K85: a bucket that changes while it is read, lists wrong or refuses keep
   t.match(replica.status(), { state: 'ok', revision: status().revision }, 'another replica has the same revision')
 })
 
-t.test('K85: a refusal has the code that the service gives as its reason, and nothing else of what it says', async (t) => {
+t.test('K85: a refusal has the code that the service gives as its reason, and nothing else of ' +
+  'what it says', async (t) => {
   const store = await startStore(t)
   fill(store)
   const { sources, status, log } = await open(t, store)
   const unnamed = 'the host refuses the credentials'
   for (const [answer, body, code, message] of [
-    [403, '<?xml version="1.0"?>\n<Error><Code>RequestTimeTooSkewed</Code><Message>CANARY</Message></Error>', 'auth_failed', 'the host refuses the request: RequestTimeTooSkewed'],
-    [401, '<Error><Code>InvalidAccessKeyId</Code></Error>', 'auth_failed', 'the host refuses the request: InvalidAccessKeyId'],
+    [403, '<?xml version="1.0"?>\n<Error><Code>RequestTimeTooSkewed</Code><Message>CANARY</Message></Error>',
+      'auth_failed', 'the host refuses the request: RequestTimeTooSkewed'],
+    [401, '<Error><Code>InvalidAccessKeyId</Code></Error>', 'auth_failed',
+      'the host refuses the request: InvalidAccessKeyId'],
     [400, '<Error><Code>ExpiredToken</Code></Error>', 'bad_answer', 'the host refuses the request: ExpiredToken'],
     [403, '<Error><Code>CANARY https://canary.example</Code></Error>', 'auth_failed', unnamed],
     [403, `<Error><Code>${'CANARY'.repeat(20)}</Code></Error>`, 'auth_failed', unnamed],
@@ -195,7 +237,10 @@ t.test('K85: a refusal has the code that the service gives as its reason, and no
 t.test('K85: keys that no folder holds are left out one by one, and named', async (t) => {
   const store = await startStore(t)
   fill(store)
-  for (const key of [`team/skills/a/${'n'.repeat(256)}`, 'team/skills/a//x', 'team/../x', 'team/skills/a/../y', 'team/skills/b', 'team/skills/c/', `team/skills/a/${'d/'.repeat(20)}x`]) store.objects.set(key, key.endsWith('/') ? '' : 'x')
+  for (const key of [`team/skills/a/${'n'.repeat(256)}`, 'team/skills/a//x', 'team/../x', 'team/skills/a/../y',
+    'team/skills/b', 'team/skills/c/', `team/skills/a/${'d/'.repeat(20)}x`]) {
+    store.objects.set(key, key.endsWith('/') ? '' : 'x')
+  }
   const { status } = await open(t, store)
   t.match(status(), { state: 'ok', skills: 3, left_out: { count: 6 } })
 })
@@ -203,12 +248,19 @@ t.test('K85: keys that no folder holds are left out one by one, and named', asyn
 t.test('K85: an object that is too large is left out for its size, and not for its name', async (t) => {
   const store = await startStore(t)
   fill(store)
-  store.before = (_, response, url) => url.searchParams.has('list-type') && Boolean(response.end(`<ListBucketResult><IsTruncated>false</IsTruncated>${[
+  store.before = (_, response, url) => url.searchParams.has('list-type') &&
+    Boolean(response.end(`<ListBucketResult><IsTruncated>false</IsTruncated>${[
     ['team/skills/a/SKILL.md', Buffer.byteLength(skillText('a'))], ['team/skills/a/model.bin', 50 * 1_048_576 + 1], ['team/skills/a/../y', 50 * 1_048_576 + 1]
   ].map(([key, size]) => `<Contents><Key>${key}</Key><ETag>${etagOf(skillText('a')).replaceAll('"', '&quot;')}</ETag><Size>${size}</Size></Contents>`).join('')}</ListBucketResult>`))
   const { status } = await open(t, store)
   t.match(status(), {
-    state: 'ok', skills: 1, left_out: { count: 2, first: [{ path: 'team/skills/a/../y', reason: 'unsafe_name' }, { path: 'team/skills/a/model.bin', reason: 'bound_reached' }] }
+    state: 'ok',
+    skills: 1,
+    left_out: {
+      count: 2,
+      first: [{ path: 'team/skills/a/../y', reason: 'unsafe_name' },
+        { path: 'team/skills/a/model.bin', reason: 'bound_reached' }]
+    }
   })
 })
 
@@ -216,28 +268,38 @@ t.test('K85: a listing whose keys and tags are longer than any honest one is not
   const store = await startStore(t)
   let keys = 0
   store.before = (_, response) => {
-    const entries = Array.from({ length: 500 }, () => `<Contents><Key>team/${'k'.repeat(16_000)}${keys++}</Key><ETag>"1"</ETag><Size>1</Size></Contents>`)
-    return Boolean(response.end(`<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>${keys}</NextContinuationToken>${entries.join('')}</ListBucketResult>`))
+    const entries = Array.from({ length: 500 },
+      () => `<Contents><Key>team/${'k'.repeat(16_000)}${keys++}</Key><ETag>"1"</ETag><Size>1</Size></Contents>`)
+    return Boolean(
+      response.end(
+        `<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>${keys}</NextContinuationToken>${entries.join('')}</ListBucketResult>`))
   }
   const { status } = await open(t, store)
-  t.match(status(), { state: 'failed', error: { code: 'too_large', message: /a listing of more than 134217728 bytes/ } })
+  t.match(status(), {
+    state: 'failed', error: { code: 'too_large', message: /a listing of more than 134217728 bytes/ }
+  })
 })
 
 t.test('K83: the region of a bucket is that of the variable, and us-east-1 when it is unset or empty', async (t) => {
-  const lookup = t.capture(dns, 'lookup', (_host: string, _options: object, done: (error: Error) => void) => { done(new Error('there is no network')) })
+  const lookup = t.capture(dns, 'lookup',
+    (_host: string, _options: object, done: (error: Error) => void) => { done(new Error('there is no network')) })
   for (const env of [{}, { AWS_REGION: '' }, { AWS_REGION: 'eu-west-1' }]) {
     const bucket = await openBucket(s3Kind.create('s3://bucket/team', {}), env, AbortSignal.timeout(60_000))
     await t.rejects(bucket.list('team/'))
   }
-  t.strictSame(lookup().map(({ args: [host] }) => host), ['s3.us-east-1.amazonaws.com', 's3.us-east-1.amazonaws.com', 's3.eu-west-1.amazonaws.com'])
+  t.strictSame(lookup().map(({ args: [host] }) => host),
+    ['s3.us-east-1.amazonaws.com', 's3.us-east-1.amazonaws.com', 's3.eu-west-1.amazonaws.com'])
 })
 
-t.test('K85: a listing that lacks objects makes no skill go until another one says the same, and one that contradicts itself is refused', async (t) => {
+t.test('K85: a listing that lacks objects makes no skill go until another one says the same, and one that ' +
+  'contradicts itself is refused', async (t) => {
   const store = await startStore(t)
   fill(store)
   const { sources, status, skills } = await open(t, store)
   const { revision } = status()
-  const listed = [...store.objects.keys()].filter((key) => key.startsWith('team/')).sort().map((key) => `<Contents><Key>${encodeURIComponent(key)}</Key><ETag>${etagOf(store.objects.get(key) ?? '')}</ETag><Size>${Buffer.byteLength(store.objects.get(key) ?? '')}</Size></Contents>`)
+  const listed = [...store.objects.keys()].filter((key) => key.startsWith('team/')).sort().map(
+    (key) =>
+      `<Contents><Key>${encodeURIComponent(key)}</Key><ETag>${etagOf(store.objects.get(key) ?? '')}</ETag><Size>${Buffer.byteLength(store.objects.get(key) ?? '')}</Size></Contents>`)
   const [first = '', notes = '', , ...rest] = listed
   let isFirst = true
   const pages: ReadonlyArray<readonly [what: string, code: string, page: () => string]> = [
@@ -250,7 +312,8 @@ t.test('K85: a listing that lacks objects makes no skill go until another one sa
     ['neither yes nor no', 'bad_answer', () => `<EncodingType>url</EncodingType><IsTruncated>1</IsTruncated>${first}`]
   ]
   for (const [what, code, page] of pages) {
-    store.before = (_, response, url) => url.searchParams.has('list-type') && Boolean(response.end(`<ListBucketResult>${page()}</ListBucketResult>`))
+    store.before = (_, response, url) =>
+      url.searchParams.has('list-type') && Boolean(response.end(`<ListBucketResult>${page()}</ListBucketResult>`))
     await sources.sync()
     t.match(status(), { state: 'stale', revision, skills: 3, error: { code } }, what)
     t.strictSame(await skills.list(), ['a', 'b', 'c'], what)

@@ -60,7 +60,9 @@ function startSource (t: Test) {
   configure()
   const commit = (text: string): void => { repository.commit({ 'skills/a/SKILL.md': skillText('a', `${text}\n`) }) }
   const folder = (): string => join(stateDir, 'sources', readdirSync(join(stateDir, 'sources'))[0] ?? '')
-  return { repository, stateDir, config, configure, commit, folder, args: ['--state-dir', stateDir, '--config', config] }
+  return {
+    repository, stateDir, config, configure, commit, folder, args: ['--state-dir', stateDir, '--config', config]
+  }
 }
 
 async function textAt (url: string): Promise<string> {
@@ -138,7 +140,8 @@ t.test('K83: a state that cannot be read is as if it were not there, with one wa
   const { stateDir, sources } = await openSources(t, [source])
   await sources.close()
   const [folder = ''] = readdirSync(join(stateDir, 'sources'))
-  for (const text of ['null', '{}', '[]', '{"skills":{"a":5}}', '{"version":2,"skills":{}}', '{', '{"version":1,"skills":{"a":"../../a"}}']) {
+  for (const text of ['null', '{}', '[]', '{"skills":{"a":5}}', '{"version":2,"skills":{}}', '{',
+    '{"version":1,"skills":{"a":"../../a"}}']) {
     writeFileSync(join(stateDir, 'sources', folder, 'skills.json'), text)
     const { status, log, sources } = await openSources(t, [source], { stateDir })
     t.match(status(), { state: 'ok', skills: 1 }, text)
@@ -162,7 +165,8 @@ t.test('K83: what nobody has used for a week is removed; config opens and writes
   t.ok(existsSync(join(stateDir, 'sources/locked')) && statSync(used).isDirectory())
 })
 
-t.test('K89 K91: SIGHUP and a closed terminal end every command but serve; SIGTERM of serve is exit 0 at once', async (t) => {
+t.test('K89 K91: SIGHUP and a closed terminal end every command but serve; SIGTERM of serve is ' +
+  'exit 0 at once', async (t) => {
   const { args, stateDir } = startSource(t)
   const skills = join(t.testdirName, 'skills')
   mkdirSync(join(skills, 'a'), { recursive: true })
@@ -177,7 +181,8 @@ t.test('K89 K91: SIGHUP and a closed terminal end every command but serve; SIGTE
     process.kill(running.pid, 'SIGHUP')
     t.match(await running.ended, end, name)
   }
-  const host = spawn(process.execPath, [fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url)), 'mcp', ...args])
+  const host =
+    spawn(process.execPath, [fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url)), 'mcp', ...args])
   t.teardown(() => { host.kill('SIGKILL') })
   const locks = () => existsSync(join(stateDir, 'sources')) &&
     readdirSync(join(stateDir, 'sources')).some((name) => existsSync(join(stateDir, 'sources', name, 'lock')))
@@ -188,7 +193,10 @@ t.test('K89 K91: SIGHUP and a closed terminal end every command but serve; SIGTE
 
   for (const name of ['SIGTERM', 'SIGINT'] as const) {
     // Right after the first module has been loaded.
-    const starting = launch(t, { args: ['serve', skills], nodeOptions: ['--import', `data:text/javascript,setTimeout(()=>process.kill(process.pid,'${name}'),60)`] })
+    const starting = launch(t, {
+      args: ['serve', skills],
+      nodeOptions: ['--import', `data:text/javascript,setTimeout(()=>process.kill(process.pid,'${name}'),60)`]
+    })
     t.match(await starting.ended, { code: 0, signal: null }, name)
   }
 })

@@ -63,17 +63,24 @@ t.test('K87: a mirror of a service has its skills, byte for byte, and so has a m
   const examples = await startManager(t, [EXAMPLES])
   const names = await examples.list()
   const origin = await startProcess(t, { args: [EXAMPLES] })
-  const mirror = await startProcess(t, { args: ['--state-dir', join(t.testdir(), 'mirror'), `well-known+${origin.url}`] })
+  const mirror = await startProcess(t, {
+    args: ['--state-dir', join(t.testdir(), 'mirror'), `well-known+${origin.url}`]
+  })
   await until(async () => (await fetch(`${mirror.url}/readyz`)).status === 200)
-  const { skills, status } = await openSources(t, [sourceAt(`well-known+${mirror.url}`)], { stateDir: join(t.testdirName, 'second') })
+  const { skills, status } = await openSources(t, [sourceAt(`well-known+${mirror.url}`)],
+    { stateDir: join(t.testdirName, 'second') })
   t.match(status(), { kind: 'site', state: 'ok', skills: names.length, left_out: undefined })
-  for (const name of names) t.strictSame(await skills.read(name, (skill) => skill.manifest()), await examples.read(name, (skill) => skill.manifest()), name)
+  for (const name of names) {
+    t.strictSame(await skills.read(name, (skill) => skill.manifest()),
+      await examples.read(name, (skill) => skill.manifest()), name)
+  }
   const indexes = [origin, mirror].map(async ({ url }) => await (await fetch(`${url}${INDEX}`)).json() as object)
   const [first, second] = await Promise.all(indexes)
   t.strictSame(second, first)
 })
 
-t.test('K87: unchanged indexes and artifacts cost a conditional request, and only what is new is fetched', async (t) => {
+t.test('K87: unchanged indexes and artifacts cost a conditional request, and only what is ' +
+  'new is fetched', async (t) => {
   const site = await startSite(t)
   const a = publish(site, 'a')
   site.files.set(INDEX, indexOf(a, publish(site, 'b', zipOfTexts([['SKILL.md', skillText('b')], ['x.txt', 'x']]))))
@@ -98,11 +105,18 @@ t.test('K87: an index of version 0.1.0 is read file by file', async (t) => {
   site.files.set(`${folder}/a/SKILL.md`, skillText('a')).set(`${folder}/a/b%20c.md`, 'one')
   site.files.set(`${folder}/index.json`, JSON.stringify({
     skills: [
-      { name: 'a', description: 'x', files: ['SKILL.md', 'b c.md'] }, { name: 'up', files: ['SKILL.md', '../x'] }, { name: 'none', files: ['x'] }
+      { name: 'a', description: 'x', files: ['SKILL.md', 'b c.md'] }, { name: 'up', files: ['SKILL.md', '../x'] }, {
+        name: 'none', files: ['x']
+      }
     ]
   }))
   const { sources, skills, status } = await openSources(t, [sourceAt(`well-known+${site.url}/team/`)])
-  t.match(status(), { name: `team-${new URL(site.url).port}`, state: 'ok', skills: 1, left_out: { count: 2, first: [{ path: 'none', reason: 'bad_entry' }, { path: 'up', reason: 'bad_entry' }] } })
+  t.match(status(), {
+    name: `team-${new URL(site.url).port}`,
+    state: 'ok',
+    skills: 1,
+    left_out: { count: 2, first: [{ path: 'none', reason: 'bad_entry' }, { path: 'up', reason: 'bad_entry' }] }
+  })
   site.answers()
   await sources.sync()
   t.strictSame(Object.values(site.answers()), [404, 304, 304, 304])
@@ -159,7 +173,10 @@ t.test('K87: one bad entry is left out and named, and the rest is published', as
     {
       title: 'gzip that is damaged',
       reason: 'unreachable',
-      answer: (response) => { response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync(body).subarray(0, 20)) }
+      answer: (response) => {
+        response.writeHead(200, { 'content-encoding': 'gzip' }).end(
+          gzipSync(body).subarray(0, 20))
+      }
     }
   ]
   await Promise.all(entries.map(({ title, reason, body, entry, answer }, index) => t.test(title, async (t) => {
@@ -177,7 +194,8 @@ t.test('K87: one bad entry is left out and named, and the rest is published', as
   })))
   const site = await startSite(t)
   const good = publish(site, 'good')
-  site.files.set(INDEX, indexOf(good, publish(site, 'good', undefined, { url: '/a/2.md' }), { ...good, name: '../up' }, {}))
+  site.files.set(INDEX,
+    indexOf(good, publish(site, 'good', undefined, { url: '/a/2.md' }), { ...good, name: '../up' }, {}))
   const { status: statusOf } = await openSources(t, [sourceAt(`well-known+${site.url}`)])
   const { left_out: leftOut } = statusOf()
   t.match(leftOut?.first, [
@@ -195,8 +213,10 @@ t.test('K87: a host that has index 0.1.0 only may answer the other address in an
     readonly second?: (response: ServerResponse, text: string) => void
     readonly error?: string
   }
-  const sends = (status: number, text = '') => (response: ServerResponse): void => { response.writeHead(status).end(text) }
-  const coded = (coding: string, encode: (text: string) => Buffer) => (response: ServerResponse, text: string): void => {
+  const sends = (status: number, text = '') =>
+    (response: ServerResponse): void => { response.writeHead(status).end(text) }
+  const coded = (coding: string,
+    encode: (text: string) => Buffer) => (response: ServerResponse, text: string): void => {
     response.writeHead(200, { 'content-encoding': coding }).end(encode(text))
   }
   const habits: readonly Habit[] = [
@@ -291,7 +311,8 @@ t.test('K85 K87: a site that is hostile, or goes away, leaves what was good befo
     ['bad_answer', (_, response) => { response.end('{"skills":[{"name":"a"}]}') }],
     ['not_found', (_, response) => { response.end('{"$schema":"https://example.org/9","skills":[]}') }],
     ['redirected', (_, response) => { response.writeHead(302, { location: 'https://example.org/' }).end() }],
-    ['redirected', (_, response) => { response.writeHead(302, { location: site.url.replace('127.0.0.1', 'localhost') }).end() }],
+    ['redirected',
+      (_, response) => { response.writeHead(302, { location: site.url.replace('127.0.0.1', 'localhost') }).end() }],
     ['rate_limited', (_, response) => { response.writeHead(429).end() }],
     ['timeout', () => {}],
     ['timeout', (_, response) => { response.writeHead(200).write('{"skills":') }]
@@ -314,7 +335,8 @@ t.test('K83 K87: sites are given by address or in the file, with patterns of nam
   const site = await startSite(t)
   site.files.set(INDEX, indexOf(publish(site, 'team-a'), publish(site, 'team-b'), publish(site, 'other')))
   const folder = t.testdir({ token: 'hunter22-token\n' })
-  writeFileSync(join(folder, 'config.yaml'), `sources: [{ site: '${site.url}', include: [team-*], exclude: [team-b], auth: { token_file: token } }]`)
+  writeFileSync(join(folder, 'config.yaml'),
+    `sources: [{ site: '${site.url}', include: [team-*], exclude: [team-b], auth: { token_file: token } }]`)
   const [source] = await readConfigFile(join(folder, 'config.yaml'))
   if (source === undefined || source.kind === 'folder') throw new Error('no source')
   const { status, skills } = await openSources(t, [source], { stateDir: join(folder, 'state') })
@@ -324,7 +346,8 @@ t.test('K83 K87: sites are given by address or in the file, with patterns of nam
   t.notOk(site.requests.some(({ url }) => url === '/a/other.md'), 'what is not wanted is not fetched')
   for (const [address, message] of [
     ['well-known+http://example.org', /for this machine only/], ['well-known+https://u:p@example.org', /password/],
-    ['well-known+https://example.org/#x', /nothing stands behind #/], ['well-known+https://example.org/?x', /ends with its path/]
+    ['well-known+https://example.org/#x', /nothing stands behind #/], ['well-known+https://example.org/?x',
+      /ends with its path/]
   ] as const) t.throws(() => sourceAt(address), { message })
 })
 
@@ -333,12 +356,18 @@ t.test('K87 K93: what skillserve export writes is a site on any web server', asy
   const [out, nginxFolder] = [join(folder, 'out'), join(folder, 'nginx')]
   t.match(await runHere(['export', out, EXAMPLES]), { code: 0 })
   const plain = await serveFolder(t, out)
-  const nginx = hasProgram('nginx', '-v') ? [await startNginx(t, 'nginx/static.conf', { folder: nginxFolder, root: out, isPublic: true })] : []
+  const nginx = hasProgram('nginx', '-v')
+    ? [await startNginx(t, 'nginx/static.conf', { folder: nginxFolder, root: out, isPublic: true })]
+    : []
   const examples = await startManager(t, [EXAMPLES])
   for (const [index, { url }] of [...nginx, plain].entries()) {
-    const { skills, status, sources } = await openSources(t, [sourceAt(`well-known+${url}`)], { stateDir: join(t.testdirName, `state-${index}`) })
+    const { skills, status, sources } =
+      await openSources(t, [sourceAt(`well-known+${url}`)], { stateDir: join(t.testdirName, `state-${index}`) })
     t.match(status(), { state: 'ok', left_out: undefined })
-    for (const name of await examples.list()) t.strictSame(await skills.read(name, (skill) => skill.manifest()), await examples.read(name, (skill) => skill.manifest()), name)
+    for (const name of await examples.list()) {
+      t.strictSame(await skills.read(name, (skill) => skill.manifest()),
+        await examples.read(name, (skill) => skill.manifest()), name)
+    }
     const { changed_at: changedAt } = status()
     await sources.sync()
     t.equal(status().changed_at, changedAt, 'without ETags the index is compared by its bytes')

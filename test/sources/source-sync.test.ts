@@ -16,7 +16,8 @@ import { type LogLine, sourceAt } from '../helper/sources.ts'
 const HOUR_MS = 3_600_000
 
 /** A source that a test answers for. */
-async function openSync (t: Test, fetch: () => Promise<Fetched | undefined>, { folder = join(t.testdir(), 'source'), ...more }: Partial<FetchedOptions> = {}) {
+async function openSync (t: Test, fetch: () => Promise<Fetched | undefined>,
+  { folder = join(t.testdir(), 'source'), ...more }: Partial<FetchedOptions> = {}) {
   const log: LogLine[] = []
   mkdirSync(folder, { recursive: true })
   const logger: CoreLog = {
@@ -60,7 +61,8 @@ function filesOf (names: readonly string[]): SourceFiles {
   }
 }
 
-t.test('K85: a host that is away for a day costs a question each quarter of an hour and one line, and is back within that', async (t) => {
+t.test('K85: a host that is away for a day costs a question each quarter of an hour and one line, and is ' +
+  'back within that', async (t) => {
   let isAway = false
   let asked = 0
   const { sync, log } = await openSync(t, async () => {
@@ -86,7 +88,9 @@ t.test('K85: a host that is away for a day costs a question each quarter of an h
   const lines = log.length
   const since = sync.status.failing_since
   await pass(24 * HOUR_MS)
-  t.match(sync.status, { state: 'stale', skills: 1, revision: /^main@/, failing_since: since, error: { code: 'unreachable' } })
+  t.match(sync.status, {
+    state: 'stale', skills: 1, revision: /^main@/, failing_since: since, error: { code: 'unreachable' }
+  })
   t.equal(log.length, lines, 'one line for all of it')
   t.ok(asked > 90 && asked < 140, `${asked} questions`)
   isAway = false
@@ -95,7 +99,8 @@ t.test('K85: a host that is away for a day costs a question each quarter of an h
   t.equal(log.filter(({ message }) => message === 'the source delivers again').length, 1)
 })
 
-t.test('K85: a disk that is full or fails while a state is written leaves the state before it, and nothing of the new one', async (t) => {
+t.test('K85: a disk that is full or fails while a state is written leaves the state before it, and nothing ' +
+  'of the new one', async (t) => {
   let next = stateOf(1)
   const { sync, log, folder } = await openSync(t, async () => next)
   await sync.checkNow()
@@ -106,7 +111,12 @@ t.test('K85: a disk that is full or fails while a state is written leaves the st
       throw Object.assign(new Error(`${code}: a reason of the system, write`), { code })
     })
     await sync.checkNow()
-    t.match(sync.status, { state: 'stale', skills: 1, revision: /1$/, error: { code: 'disk', message: `the state folder cannot be written (${code}: a reason of the system)` } })
+    t.match(sync.status, {
+      state: 'stale',
+      skills: 1,
+      revision: /1$/,
+      error: { code: 'disk', message: `the state folder cannot be written (${code}: a reason of the system)` }
+    })
   }
   t.strictSame(readdirSync(join(folder, 'skills')), before)
   t.strictSame(readdirSync(join(folder, 'tmp')), [])
@@ -118,7 +128,8 @@ t.test('K85: a disk that is full or fails while a state is written leaves the st
 
 t.test('K85: the folders of a state stay while the next one is served, and are used again', async (t) => {
   let names = ['a', 'b', 'gone']
-  const { sync, origin } = await openSync(t, async () => ({ ...stateOf(1), revision: names.join(), files: filesOf(names) }))
+  const { sync, origin } = await openSync(t,
+    async () => ({ ...stateOf(1), revision: names.join(), files: filesOf(names) }))
   await sync.checkNow()
   const places = origin.root.listed.folders
   const areThere = () => ['a', 'b', 'gone'].map((name) => existsSync(places?.get(name)?.path ?? ''))

@@ -93,7 +93,8 @@ t.test('K95: a change of any file takes a skill away, its return brings it back,
     change()
     fs.writeFileSync(join(base, 'other/b.txt'), String(events.length))
     await until(async () => {
-      t.match(await textOf(() => manager.read('demo', (skill) => skill.file('scripts/run.sh'))), /^(?:echo 1$|skill_not_found)/)
+      t.match(await textOf(() => manager.read('demo', (skill) => skill.file('scripts/run.sh'))),
+        /^(?:echo 1$|skill_not_found)/)
       return events.at(-1) === 'removed demo'
     })
     t.strictSame(await manager.list(), [])
@@ -261,7 +262,8 @@ t.test('K84, K95: of a source that must be signed, only a signed state is publis
   const second = await signed('a', 'b')
   await sources.sync()
   t.match(status(), { state: 'ok', revision: `main@sha1:${second}`, failing_since: undefined })
-  await until(async () => /Changed by somebody/.test((await manager.read('a', (skill) => skill.mainFile('SKILL.md'))).utf8 ?? ''))
+  await until(async () =>
+    /Changed by somebody/.test((await manager.read('a', (skill) => skill.mainFile('SKILL.md'))).utf8 ?? ''))
 })
 
 t.test('K95: a rule for a name holds for every root of that name', async (t) => {
@@ -279,7 +281,8 @@ t.test('K95: a rule for a name holds for every root of that name', async (t) => 
   const [configFile, stateDir] = [join(folder, 'config.yaml'), join(folder, 'state')]
   const roots = await openFolders({ skillsDirs, stateDir }, { configFile, layout: 'tree' })
   t.teardown(() => roots.sources.close())
-  t.strictSame(roots.sources.roots.map(({ name }) => name), ['skills', 'skills-3', 'skills-4', 'skills-2'], 'a number makes no name of another root')
+  t.strictSame(roots.sources.roots.map(({ name }) => name), ['skills', 'skills-3', 'skills-4', 'skills-2'],
+    'a number makes no name of another root')
   const trust = await openTrust({ trustFile: join(folder, 'trust.yaml') }, roots, SILENT)
   t.teardown(() => trust?.close())
   const guarded = trust?.guard(roots.sources.roots)
@@ -373,7 +376,8 @@ t.test('K95: while a skill is edited and signed, no answer of any API holds a by
   await sign(demo, key)
   fs.writeFileSync(join(root, 'acme.pem'), key.publicPem)
   fs.writeFileSync(join(root, 'trust.yaml'), TRUST)
-  const { url } = await startProcess(t, { args: [base, '--trust', join(root, 'trust.yaml'), '--state-dir', join(root, 'state')] })
+  const { url } = await startProcess(t,
+    { args: [base, '--trust', join(root, 'trust.yaml'), '--state-dir', join(root, 'state')] })
 
   const events = await openEvents(url)
   const headers = { 'content-type': 'application/json' }

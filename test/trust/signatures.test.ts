@@ -73,7 +73,8 @@ t.test('K95: bundles of the Sigstore project are valid, and what cannot be accep
     ['without', (folder) => sigstoreBundle(statementAbout(folder), key, ''), 'valid', /^$/],
     ['foreign', (folder) => sigstoreBundle(statementAbout(folder), makeKeyPair(), 'ff'), 'untrusted', FOREIGN],
     ['shards', bad(({ predicate: { serialization: how } }) => { how['method'] = 'shards' }), 'invalid', NO_LIST],
-    ['old predicate', bad((statement) => { statement.predicateType = 'https://model_signing/v0.1' }), 'invalid', NO_LIST],
+    ['old predicate', bad((statement) => { statement.predicateType = 'https://model_signing/v0.1' }), 'invalid',
+      NO_LIST],
     ['hash', bad(({ predicate: { serialization: how } }) => { how['hash_type'] = 'blake3' }), 'invalid', NO_LIST],
     ['a file twice', bad(({ predicate: { resources } }) => { resources.push(...resources) }), 'invalid', /twice/],
     ['no list', bad((statement) => { statement.predicate.resources = [] }), 'invalid', NO_LIST],
@@ -115,7 +116,8 @@ t.test('K95: what the format leaves out of signatures may change, and is not ser
   const { skills } = await startGuarded(t, base, policy)
   const { files } = await skills.read('demo', (skill) => skill.manifest())
   t.strictSame(files.map(({ path }) => path), ['SKILL.md', 'docs/a.md', 'skill.oms.sig'])
-  await t.rejects(async () => await skills.read('demo', (skill) => skill.file('.github/ci.yml')), { code: 'file_not_found' })
+  await t.rejects(async () => await skills.read('demo', (skill) => skill.file('.github/ci.yml')),
+    { code: 'file_not_found' })
 })
 
 const FIXTURES = fileURLToPath(new URL('../fixtures/model-signing/', import.meta.url))
@@ -188,13 +190,18 @@ t.test('K95: results of scanners count for their revision, and refuse by severit
   for (const [found, wanted] of [
     [await validate(undefined, []), { isServed: true, problem: '', scans: [] }],
     [await validate(other, [scanOf('critical')], { max_severity: 'low' }), { isServed: true, problem: '', scans: [] }],
-    [await validate(revision, [scanOf('high'), scanOf('info')]), { problem: /\(high\): downloads; .*\(info\)/, scans: high }],
-    [await validate(revision, [scanOf('high')], { max_severity: 'medium' }), { isServed: false, problem: /\(high\): downloads$/ }],
+    [await validate(revision, [scanOf('high'), scanOf('info')]),
+      { problem: /\(high\): downloads; .*\(info\)/, scans: high }],
+    [await validate(revision, [scanOf('high')], { max_severity: 'medium' }),
+      { isServed: false, problem: /\(high\): downloads$/ }],
     [await validate(revision, [scanOf('medium')], { max_severity: 'medium' }), { isServed: true }],
-    [await validate(undefined, [], { required: true }), { isServed: false, problem: 'there is no scan of this revision' }],
+    [await validate(undefined, [], { required: true }),
+      { isServed: false, problem: 'there is no scan of this revision' }],
     // A scan without results is a scan, and no praise.
-    [await validate(revision, [empty], { required: true }), { isServed: true, problem: '', scans: [{ severity: null }] }],
-    [await validate(revision, [scanOf('low')], { required: true, max_age_days: 30 }, 31), { isServed: false, scans: [] }]
+    [await validate(revision, [empty], { required: true }),
+      { isServed: true, problem: '', scans: [{ severity: null }] }],
+    [await validate(revision, [scanOf('low')], { required: true, max_age_days: 30 }, 31),
+      { isServed: false, scans: [] }]
   ]) t.match(found, wanted)
   const text = (at: string) => JSON.stringify({ 'sha256:1': [scanOf('low'), scanOf('critical', at)] }, undefined, 1)
   const message = /^scans\.json:\d+: "?sha256:1"?\[1\]\.scanned_at must be a date, or a date and time in UTC$/
