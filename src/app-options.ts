@@ -31,7 +31,7 @@ export interface AppOptions extends Pick<Config, 'host'>, Partial<Pick<Config, A
   /** Who may see what. Absent: everybody sees all of `skills`. */
   readonly access?: Access | undefined
   /** The lock and the trust file. */
-  readonly trust?: Pick<Trust, 'files' | 'quarantinedIn' | 'originOf'> | undefined
+  readonly trust?: Pick<Trust, 'files' | 'quarantinedIn' | 'originOf' | 'remark'> | undefined
   /** The last reload of the configuration: why it failed. */
   readonly reload?: { readonly remark: string | undefined }
   /** Begun by what stops the process. */

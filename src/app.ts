@@ -49,7 +49,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   const originOf = trust && ((state: SkillState) => trust.originOf(state))
   const validate = createValidator(originOf)
   const translate = access?.translate ?? ((error: unknown) => error)
-  const reloaded = [access?.file ?? [], trust?.files ?? [], options.reload ?? []].flat()
+  const reloaded = [access?.file ?? [], trust?.files ?? [], trust ?? [], options.reload ?? []].flat()
   const remarks = () => reloaded.flatMap(({ remark }) => remark ?? [])
   const readiness = {
     remarks,

@@ -91,10 +91,11 @@ export class FollowedFile<Value> extends EventEmitter<{ changed: [Value], failed
    * @param isOther the value differs although the file may be the same
    * @throws ConfigError when the file cannot be used
    */
-  async prepare (parse: ParseFile<Value> = this.#parse, isOther = false): Promise<Prepared> {
+  async prepare (parse = this.#parse, isOther = false): Promise<Prepared & { readonly value: Value }> {
     const texts = new Map<string, string>()
     const value = await this.#readInto(texts, { parse })
     return {
+      value,
       commit: () => {
         this.#take(value, texts, isOther)
         this.#watch(new Set(texts.keys()))

@@ -5,8 +5,8 @@ import type { Finding } from '../core/shared/skill.ts'
 import type { TrustReport } from '../schemas/trust.ts'
 import type { PublishedSkill } from '../sources/publish/plan.ts'
 import type { Publisher } from '../sources/publish/publisher.ts'
-import type { PolicyFiles, TrustPolicy } from './trust-policy.ts'
-import { type CheckedSkill, unchecked, type Verdict } from './verdict.ts'
+import type { TrustPolicy } from './trust-policy.ts'
+import { canRefuse, type CheckedSkill, judge, type Rules, unchecked, type Verdict } from './verdict.ts'
 
 /** A skill was refused, for another reason than before, or is served again. */
 export interface TrustChange {
@@ -18,19 +18,19 @@ export interface TrustChange {
   readonly reason: Finding | undefined
 }
 
-/** The verified copy of a skill, and what is to be said of files that it does not have. */
+/** The verified copy of a skill, and findings about files that it does not have. */
 export interface Copy {
   readonly published: PublishedSkill
   readonly revision: string
   readonly findings: readonly Finding[]
 }
 
-/** What is known of a skill in a guarded root: the check and, unless it was refused, the copy; or why there is none. */
+/** A skill of a guarded root: its check and, unless it was refused, its copy; or why it could not be checked. */
 export type GuardedSkill = { readonly checked: CheckedSkill, readonly copy?: Copy } | { readonly error: unknown }
 
 /** The verdicts of a time, and what is served by them. */
 interface Judged {
-  readonly files: PolicyFiles
+  readonly rules: Rules
   readonly skills: GuardedListing['skills']
   readonly from: number
   readonly until: number
@@ -48,8 +48,8 @@ interface GuardedListingOptions {
 }
 
 /**
- * Lists the copies of those skills that the policy accepts at the time of the question. While the policy can refuse no
- * skill of the root, the root has the listing that it has otherwise.
+ * Lists the copies of those skills that the policy accepts when it is asked. While the policy can refuse no skill of
+ * the root, it lists what the root lists otherwise.
  */
 export class GuardedListing extends EventEmitter<{ changed: [], verdict: [TrustChange] }> implements Listing {
   readonly #options: GuardedListingOptions
@@ -57,8 +57,8 @@ export class GuardedListing extends EventEmitter<{ changed: [], verdict: [TrustC
   #judged: Judged | undefined
   /** What listeners know. */
   #announced: Judged | undefined
-  #wasGuarded = false
-  #wasRequired = false
+  /** The rules under which the root left the configuration. */
+  #lastRules: Rules | undefined
   skipped = 0
 
   constructor (options: GuardedListingOptions) {
@@ -72,13 +72,15 @@ export class GuardedListing extends EventEmitter<{ changed: [], verdict: [TrustC
     return this.#skills
   }
 
-  get isGuarded (): boolean {
-    return this.#wasGuarded || this.#options.policy.guards(this.#options.name)
+  /** The present rules; once the root has left the configuration, they may add to its last ones, and take none away. */
+  get rules (): Rules {
+    const { policy, name } = this.#options
+    const rules = policy.rulesFor(name)
+    return this.#lastRules?.isRequired === true ? { ...rules, isRequired: true } : rules
   }
 
-  /** Whether each skill must be signed. */
-  get isRequired (): boolean {
-    return this.#wasRequired || this.#options.policy.requires(this.#options.name)
+  get isGuarded (): boolean {
+    return canRefuse(this.rules) || (this.#lastRules !== undefined && canRefuse(this.#lastRules))
   }
 
   /** Whether the root lists its own folder, as without this listing. */
@@ -109,22 +111,20 @@ export class GuardedListing extends EventEmitter<{ changed: [], verdict: [TrustC
   allows (name: string, revision: string): boolean {
     if (!this.isGuarded) return true
     if (reasonIn(this.#now?.verdicts.get(name)) !== undefined) return false
-    const verdict = this.#options.policy.judgeRevision(name, revision, this.isRequired)
+    const verdict = this.#options.policy.judgeRevision(name, revision, this.rules)
     return verdict?.isServed === true && verdict.revision === revision
   }
 
   /** The verdict on a revision of a skill that is served now; undefined for others. */
   verdictOn (name: string, revision: string): Verdict | undefined {
-    const skill = this.#skills?.get(name)
-    const copy = skill !== undefined && 'copy' in skill ? skill.copy : undefined
+    const copy = this.#copyOf(name)
     const verdict = this.#now?.verdicts.get(name)
     if (!this.isGuarded || copy?.revision !== revision || verdict?.isServed !== true) return undefined
     return { ...verdict, findings: [...verdict.findings, ...copy.findings] }
   }
 
-  /** The skills that are refused now, and why. Undefined while none can be. */
-  get quarantined (): ReadonlyArray<{ readonly skill: string, readonly reason: Finding }> | undefined {
-    if (!this.isGuarded) return undefined
+  /** The skills that are refused now, and why. */
+  get quarantined (): ReadonlyArray<{ readonly skill: string, readonly reason: Finding }> {
     return [...this.#now?.verdicts ?? []].flatMap(([skill, verdict]) => {
       const reason = reasonIn(verdict)
       return reason === undefined ? [] : { skill, reason }
@@ -139,13 +139,13 @@ export class GuardedListing extends EventEmitter<{ changed: [], verdict: [TrustC
     return verdict?.isServed === true && skill.copy?.revision !== verdict.revision
   }
 
-  /** Takes what was found out about the skills; undefined where nothing is known. */
+  /** Sets what was found out about the skills; undefined if nothing is known. */
   take (skills: GuardedListing['skills']): void {
     this.#skills = skills
     this.announce()
   }
 
-  /** Reports what has changed since it was called last: skills that are refused or released, and other folders. */
+  /** Emits what has changed since the last call: skills that are refused or released, and other folders. */
   announce (): void {
     const before = this.#announced
     const now = this.#announced = this.isGuarded ? this.#now : undefined
@@ -158,25 +158,30 @@ export class GuardedListing extends EventEmitter<{ changed: [], verdict: [TrustC
     if (now?.folders !== before?.folders) this.emit('changed')
   }
 
-  /** Keeps the rules of this moment until the root is gone, although the next trust file may have none for it. */
+  /** Keeps the root guarded until it is closed, although the next trust file may have no rule for it. */
   retire (): void {
-    this.#wasGuarded = this.isGuarded
-    this.#wasRequired = this.isRequired
+    this.#lastRules = this.rules
+  }
+
+  #copyOf (name: string): Copy | undefined {
+    const skill = this.#skills?.get(name)
+    return skill !== undefined && 'copy' in skill ? skill.copy : undefined
   }
 
   get #now (): Judged | undefined {
-    const { policy, copies } = this.#options
+    const { copies } = this.#options
+    const { rules } = this
     const skills = this.#skills
-    const { files } = policy
     const known = this.#judged
     const from = Date.now()
-    const isSame = known?.files === files && known.skills === skills
-    if (skills === undefined || (isSame && from >= known.from && from < known.until)) return skills && known
+    if (skills === undefined) return undefined
+    const isSame = known?.skills === skills && areSame(known.rules, rules)
+    if (isSame && from >= known.from && from < known.until) return known
     const verdicts = new Map([...skills].map(([name, skill]) =>
-      [name, 'error' in skill ? unchecked(skill.error) : policy.judge(name, skill.checked, this.isRequired)]))
-    const accepted = [...skills].flatMap(([name, skill]) => {
-      const { isServed, revision } = verdicts.get(name) ?? {}
-      return isServed === true && 'copy' in skill && skill.copy?.revision === revision ? skill.copy.published : []
+      [name, 'error' in skill ? unchecked(skill.error) : judge(name, skill.checked, rules)]))
+    const accepted = [...verdicts].flatMap(([name, { isServed, revision }]) => {
+      const copy = this.#copyOf(name)
+      return isServed && copy?.revision === revision ? copy.published : []
     })
     const missing = copies.changedAmong(accepted)
     const folders = new Map(accepted.flatMap(({ name }) => {
@@ -185,9 +190,13 @@ export class GuardedListing extends EventEmitter<{ changed: [], verdict: [TrustC
     }))
     const until = Math.min(...[...verdicts.values()].map((verdict) => verdict.until), Infinity)
     const isListed = known !== undefined && isDeepStrictEqual(folders, known.folders)
-    this.#judged = { files, skills, from, until, verdicts, folders: isListed ? known.folders : folders }
+    this.#judged = { rules, skills, from, until, verdicts, folders: isListed ? known.folders : folders }
     return this.#judged
   }
+}
+
+function areSame (a: Rules, b: Rules): boolean {
+  return a.lock === b.lock && a.trust === b.trust && a.isRequired === b.isRequired
 }
 
 /** Why a skill is refused. */

@@ -13,6 +13,7 @@ import type { StateFolder } from '../sources/publish/state-folder.ts'
 import { type Origin, type SourceRoot, SourceSync } from '../sources/source-sync.ts'
 import { type Copy, GuardedListing, type GuardedSkill } from './guarded-listing.ts'
 import type { TrustPolicy } from './trust-policy.ts'
+import { judge } from './verdict.ts'
 
 /** Pause between two checks, in milliseconds: no event reports that a certificate expires or a copy is gone. */
 const TICK_MS = 20_000
@@ -62,15 +63,6 @@ export class GuardedOrigin implements Origin {
     this.listing = new GuardedListing({ name, policy, copies: this.#publisher, original: listed })
     this.root = { ...original, name, listed: this.listing }
     this.sync = new SourceSync(this, log)
-  }
-
-  /**
-   * Checks all skills, and returns when those that are accepted can be served.
-   * @throws AddressError or ConfigError that names the setting, where the state folder cannot be used
-   */
-  async open (): Promise<void> {
-    if (this.listing.isGuarded) await this.#open()
-    await this.sync.checkNow()
   }
 
   /** Follows a change of the policy: verdicts are other ones at once, copies are made or removed soon. */
@@ -157,7 +149,7 @@ export class GuardedOrigin implements Origin {
     try {
       return await skills.read(name, async (state) => {
         const checked = await policy.check(state)
-        const { isServed, revision } = policy.judge(name, checked, this.listing.isRequired)
+        const { isServed, revision } = judge(name, checked, this.listing.rules)
         if (!isServed) return { checked }
         const exempt = revision === checked.revision ? [] : checked.signature?.exempt ?? []
         return { checked, copy: await this.#copy(state, { revision, exempt, signal }) }

@@ -4,24 +4,13 @@ import { LRUCache } from 'lru-cache'
 import { revisionOf } from '../core/revisions/snapshot.ts'
 import type { SkillState } from '../core/revisions/state.ts'
 import { checkSignature } from './check-signature.ts'
-import type { Lock } from './lock-file.ts'
-import type { Signer } from './signers.ts'
 import type { TrustFile } from './trust-file.ts'
-import { type CheckedSkill, judge, type Verdict } from './verdict.ts'
-
-/** The lock and the trust file that are in force. */
-export interface PolicyFiles {
-  readonly lock?: Lock | undefined
-  readonly trust?: TrustFile | undefined
-}
+import { type CheckedSkill, judge, type PolicyFiles, type Rules, type Verdict } from './verdict.ts'
 
 /** Results of checks that are kept: each takes some 200 bytes, and saves 1 to 4 ms. */
 const MAX_RESULTS = 50_000
 
-/**
- * Decides which revisions of skills may be served: those that a lock names, and those of signers in a trust file. What
- * was found out about the bytes of a revision is remembered; the verdict is given when somebody asks for it.
- */
+/** The lock and the trust file in force, and what was found out about the bytes of revisions. */
 export class TrustPolicy extends EventEmitter<{ changed: [] }> {
   readonly #givenNameOf: (root: string) => string | undefined
   #files: PolicyFiles
@@ -35,27 +24,22 @@ export class TrustPolicy extends EventEmitter<{ changed: [] }> {
     this.#givenNameOf = givenNameOf
   }
 
-  /** The same object while the files stay the same. */
   get files (): PolicyFiles {
     return this.#files
   }
 
-  /** Puts other files in force. Skills are checked again only where the signers are others. */
+  /** Puts other files in force. Skills are checked again only if the signers differ. */
   replace ({ lock, trust }: PolicyFiles): void {
     const signers = this.#files.trust?.signers
-    const isSame = signers !== undefined && isDeepStrictEqual(trust?.signers.map(idOf), signers.map(idOf))
+    const isSame = signers !== undefined && isDeepStrictEqual(idsOf(trust), idsOf(this.#files.trust))
     this.#files = { lock, trust: trust && isSame ? { ...trust, signers } : trust }
     this.emit('changed')
   }
 
-  /** Whether skills of the root of this name must be signed. A rule for a given name applies to numbered ones too. */
-  requires (root: string, { trust }: PolicyFiles = this.#files): boolean {
-    return (trust?.roots.get(root) ?? trust?.roots.get(this.#givenNameOf(root) ?? '')) === 'require'
-  }
-
-  /** Whether it may refuse skills of the root of this name. */
-  guards (root: string, files: PolicyFiles = this.#files): boolean {
-    return files.lock !== undefined || this.requires(root, files) || (files.trust?.deny.size ?? 0) > 0
+  /** Returns the rules for the root of this name. A rule for a given name applies to numbered ones too. */
+  rulesFor (root: string, files = this.#files): Rules {
+    const { roots } = files.trust ?? {}
+    return { ...files, isRequired: (roots?.get(root) ?? roots?.get(this.#givenNameOf(root) ?? '')) === 'require' }
   }
 
   /** Checks the bytes of a skill, once for each revision. Does not throw for anything that a skill contains. */
@@ -75,20 +59,15 @@ export class TrustPolicy extends EventEmitter<{ changed: [] }> {
     return checked
   }
 
-  /** The verdict on a skill at the present time. */
-  judge (name: string, checked: CheckedSkill, isRequired: boolean, files: PolicyFiles = this.#files): Verdict {
-    return judge(name, checked, { ...files, isRequired }, Date.now())
-  }
-
-  /** The verdict on a revision that was read before; undefined for one whose signature is not known. */
-  judgeRevision (name: string, revision: string, isRequired: boolean): Verdict | undefined {
-    const checked = this.#files.trust === undefined
+  /** The verdict on a revision that was read before; undefined if its signature is not known. */
+  judgeRevision (name: string, revision: string, rules: Rules): Verdict | undefined {
+    const checked = rules.trust === undefined
       ? { revision, coveredRevision: revision, signature: undefined }
       : this.#checked.get(revision)
-    return checked && this.judge(name, checked, isRequired)
+    return checked && judge(name, checked, rules)
   }
 }
 
-function idOf ({ id }: Signer): string {
-  return id
+function idsOf (trust: TrustFile | undefined): readonly string[] | undefined {
+  return trust?.signers.map(({ id }) => id)
 }

@@ -14,19 +14,18 @@ import type { Candidate } from '../sources/fetched-origin.ts'
 import { SourceError } from '../sources/source-error.ts'
 import type { TrustChange } from './guarded-listing.ts'
 import { GuardedOrigin, type GuardedOriginOptions } from './guarded-origin.ts'
-import { checkLockFile, parseLock } from './lock-file.ts'
-import { parseTrust } from './trust-file.ts'
+import { checkLockFile, type Lock, parseLock } from './lock-file.ts'
+import { parseTrust, type TrustFile } from './trust-file.ts'
 import { TrustPolicy } from './trust-policy.ts'
-import type { Verdict } from './verdict.ts'
+import { canRefuse, judge, type Verdict } from './verdict.ts'
 import { verifySkills } from './verify.ts'
 
 /** How many of the skills that are quarantined are named. */
 const MAX_NAMED = 50
 
 interface TrustOptions extends GuardedOriginOptions {
-  readonly files?: ReadonlyArray<FollowedFile<unknown>>
-  /** Reads the files for roots of these names. */
-  readonly prepareFiles?: (roots: readonly string[]) => Promise<readonly Prepared[]>
+  readonly lock?: FollowedFile<Lock> | undefined
+  readonly trust?: FollowedFile<TrustFile> | undefined
 }
 
 /** The lock and the trust file of a service, and the roots that they guard. They follow their files until `close`. */
@@ -40,17 +39,25 @@ export class Trust extends EventEmitter<{ verdict: [TrustChange] }> {
 
   constructor (options: TrustOptions) {
     super()
-    const { policy, files = [] } = this.#options = options
-    this.files = files
+    const { policy, lock, trust } = this.#options = options
+    this.files = [lock ?? [], trust ?? []].flat()
+    for (const file of this.files) {
+      file.on('changed', () => { policy.replace({ lock: lock?.value, trust: trust?.value }) })
+    }
     policy.on('changed', () => { for (const origin of this.#origins) void origin.policyChanged() })
   }
 
   /**
    * Reads the lock and the trust file for roots of these names.
-   * @throws ConfigError when one of them cannot be used
+   * @throws ConfigError if one of them, or the folder for the copies that they ask for, cannot be used
    */
   async prepare (roots: readonly string[]): Promise<readonly Prepared[]> {
-    return await this.#options.prepareFiles?.(roots) ?? []
+    const { policy, state, lock: lockFile, trust: trustFile } = this.#options
+    const lock = await lockFile?.prepare()
+    const trust = await trustFile?.prepare((path, text, readNamed) => parseTrust(path, text, roots, readNamed))
+    const files = { lock: lock?.value, trust: trust?.value }
+    if (roots.some((name) => canRefuse(policy.rulesFor(name, files)))) await state.prepare()
+    return [lock ?? [], trust ?? []].flat()
   }
 
   /**
@@ -68,7 +75,10 @@ export class Trust extends EventEmitter<{ verdict: [TrustChange] }> {
     return this.#origins.map(({ root }) => root)
   }
 
-  /** Checks the skills of roots that were not checked yet. What keeps a root from being checked is in the log. */
+  /**
+   * Checks the skills of roots that were not checked yet, and resolves when those that are accepted can be served. A
+   * root that cannot be checked serves nothing; the log and `remark` say so.
+   */
   async check (): Promise<void> {
     const fresh = this.#origins.filter(({ sync }) => sync.status.checked_at === undefined)
     await Promise.all(fresh.map(({ sync }) => sync.checkNow()))
@@ -99,11 +109,18 @@ export class Trust extends EventEmitter<{ verdict: [TrustChange] }> {
   }
 
   /**
-   * Checks the skills of guarded roots, and returns when those that are accepted can be served.
-   * @throws ConfigError that names the setting, where there is no folder for the verified copies
+   * Checks the skills of guarded roots for the first time.
+   * @throws ConfigError that names the setting if the folder for the verified copies cannot be used
    */
   async start (): Promise<void> {
-    await Promise.all(this.#origins.map((origin) => origin.open()))
+    if (this.#origins.some(({ listing }) => listing.isGuarded)) await this.#options.state.prepare()
+    await this.check()
+  }
+
+  /** What /readyz says while skills cannot be checked. It does not name their root, which not every caller may see. */
+  get remark (): string | undefined {
+    const error = this.#origins.map(({ sync }) => sync.status.error).find((each) => each !== undefined)
+    return error && `skills cannot be checked, so they are not served: ${error.message}; the log names their folder`
   }
 
   async close (): Promise<void> {
@@ -115,7 +132,7 @@ export class Trust extends EventEmitter<{ verdict: [TrustChange] }> {
   quarantinedIn (roots: readonly string[]): Quarantined | undefined {
     const guarded = this.#origins.filter(({ root, listing }) => roots.includes(root.name) && listing.isGuarded)
     if (guarded.length === 0) return undefined
-    const all = guarded.flatMap(({ root, listing }) => (listing.quarantined ?? []).map(({ skill, reason }) =>
+    const all = guarded.flatMap(({ root, listing }) => listing.quarantined.map(({ skill, reason }) =>
       ({ name: skill, root: root.name, code: reason.code, message: reason.message })))
     return { count: all.length, first: all.slice(0, MAX_NAMED) }
   }
@@ -125,7 +142,8 @@ export class Trust extends EventEmitter<{ verdict: [TrustChange] }> {
     const { revision, skill_name: name } = await state.manifest()
     const verdicts = this.#origins.map(({ listing }) => listing.verdictOn(name, revision))
     const { policy } = this.#options
-    return verdicts.find((each) => each !== undefined) ?? policy.judge(name, await policy.check(state), false)
+    return verdicts.find((each) => each !== undefined) ??
+      judge(name, await policy.check(state), { ...policy.files, isRequired: false })
   }
 }
 
@@ -146,31 +164,24 @@ export async function openTrust (
     ? undefined
     : await FollowedFile.open({ name: 'the trust file', setting: 'TRUST_FILE or --trust', path: trustFile, log },
       (path, text, readNamed) => parseTrust(path, text, sources.roots.map(({ name }) => name), readNamed))
-  const present = () => ({ lock: lock?.value, trust: trust?.value })
-  const policy = new TrustPolicy(present(), (name) => sources.givenNameOf(name))
-  const files = [lock ?? [], trust ?? []].flat()
-  for (const file of files) file.on('changed', () => { policy.replace(present()) })
-  sources.guardBy(async (candidate) => {
-    if (policy.requires(candidate.source)) await approve(candidate, policy)
-  })
-  const prepareFiles = async (names: readonly string[]): Promise<readonly Prepared[]> => [
-    await lock?.prepare() ?? [],
-    await trust?.prepare((path, text, readNamed) => parseTrust(path, text, names, readNamed)) ?? []
-  ].flat()
-  return new Trust({ policy, files, prepareFiles, state, log, polling, linkTargets })
+  const policy = new TrustPolicy({ lock: lock?.value, trust: trust?.value }, (name) => sources.givenNameOf(name))
+  sources.guardBy(async (candidate) => { await approve(candidate, policy) })
+  return new Trust({ policy, lock, trust, state, log, polling, linkTargets })
 }
 
 /**
  * Refuses a state of a source in which a skill is not signed as the trust file asks: the whole previous state stays.
  * @throws SourceError `verification_failed`
  */
-async function approve ({ revision, folders }: Candidate, policy: TrustPolicy): Promise<void> {
+async function approve ({ source, revision, folders }: Candidate, policy: TrustPolicy): Promise<void> {
+  const { trust, isRequired } = policy.rulesFor(source)
+  if (!isRequired) return
   // Each lies in a folder of its own.
   const projectRoots = [...folders.values()].map(dirname)
   const skills = createSkillManager({ projectRoots, watcher: false, keep: { keepMs: 0 } })
   try {
     await skills.start()
-    const verdicts = await verifySkills(skills, [...folders.keys()], policy, { trust: policy.files.trust })
+    const verdicts = await verifySkills(skills, [...folders.keys()], policy, { trust })
     for (const [name, { isServed, findings: [reason] }] of verdicts) {
       if (isServed) continue
       const sentence = `${revision} is refused: the skill ${JSON.stringify(name)}: ${reason?.message ?? ''}`

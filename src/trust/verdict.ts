@@ -19,12 +19,21 @@ export interface CheckedSkill {
   readonly signature: SignatureResult | undefined
 }
 
-/** What decides on the skills of a root. */
-interface Rules {
+/** The lock and the trust file that are in force. */
+export interface PolicyFiles {
   readonly lock?: Lock | undefined
   readonly trust?: TrustFile | undefined
+}
+
+/** What decides on the skills of a root. */
+export interface Rules extends PolicyFiles {
   /** Whether its skills must be signed. */
   readonly isRequired: boolean
+}
+
+/** Whether rules can refuse a skill. */
+export function canRefuse ({ lock, trust, isRequired }: Rules): boolean {
+  return lock !== undefined || isRequired || (trust !== undefined && trust.deny.size > 0)
 }
 
 /** Whether a skill may be served, and what is to be said of it. */
@@ -43,10 +52,9 @@ export interface Verdict {
 /** How long before its expiry a certificate is reported, in milliseconds. */
 const WARNING_MS = 30 * 86_400_000
 
-/** Decides whether a revision of a skill may be served at a time. Everything that serves skills asks it. */
-export function judge (
-  name: string, { revision, coveredRevision, signature }: CheckedSkill, rules: Rules, now: number
-): Verdict {
+/** Decides whether a revision of a skill may be served now. Everything that serves skills asks it. */
+export function judge (name: string, { revision, coveredRevision, signature }: CheckedSkill, rules: Rules): Verdict {
+  const now = Date.now()
   const { lock, trust, isRequired } = rules
   // Operators name the whole skill, or what is served of it.
   const revisions = [revision, coveredRevision]

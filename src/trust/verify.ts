@@ -3,22 +3,22 @@ import type { FindingCode } from '../core/format/findings.ts'
 import type { SkillState } from '../core/revisions/state.ts'
 import { SkillError } from '../core/shared/errors.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
-import type { PolicyFiles, TrustPolicy } from './trust-policy.ts'
-import { unchecked, type Verdict } from './verdict.ts'
+import type { TrustPolicy } from './trust-policy.ts'
+import { judge, type PolicyFiles, unchecked, type Verdict } from './verdict.ts'
 
 /** Findings about files that a revision leaves out because this process cannot read them, though another may. */
 const UNREAD: ReadonlySet<string> = new Set<FindingCode>([
   'file_unreadable', 'file_path_too_long', 'main_file_permission_denied', 'main_file_unreadable', 'ignore_file_unusable'
 ])
 
-/** The verdicts on some skills, which have to be signed. @param files that count, instead of those of the policy */
+/** Returns the verdicts on some skills, which have to be signed. */
 export async function verifySkills (
-  skills: SkillManager, names: readonly string[], policy: TrustPolicy, files?: PolicyFiles
+  skills: SkillManager, names: readonly string[], policy: TrustPolicy, files: PolicyFiles = policy.files
 ): Promise<ReadonlyMap<string, Verdict>> {
   const verdicts = new Map<string, Verdict>()
   for (const name of names) {
     const check = async (state: SkillState): Promise<Verdict> =>
-      policy.judge(name, await policy.check(state), true, files)
+      judge(name, await policy.check(state), { ...files, isRequired: true })
     verdicts.set(name, await skills.read(name, check).catch((error: unknown) => {
       if (error instanceof SkillError) return unchecked(error)
       throw error

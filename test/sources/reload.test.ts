@@ -116,6 +116,24 @@ t.test('K89: a reload that fails changes nothing: what is in force is served and
   t.match(await service.stop(), { code: 0, stderr: '' })
 })
 
+t.test('K89 K95: new rules whose copies cannot be written are in force: nothing unverified is served', async (t) => {
+  const { stateDir, write, good, service } = await startWorld(t)
+  const get = (path: string) => fetch(service.url + path, { headers: { authorization: `Bearer ${TOKEN}` } })
+  const statusOf = async () => (await get('/skills/a')).status
+  const ready = async () => await (await get('/readyz')).json() as { readonly detail?: string }
+  t.equal(await statusOf(), 200)
+  writeFileSync(join(stateDir, 'verified'), '')
+  write('trust.yaml', { ...good.trust, roots: { team: 'require' } })
+  t.match(await reload(service), [{ msg: 'SIGHUP: done' }])
+  t.equal(await statusOf(), 503)
+  t.match(await ready(), { detail: /skills cannot be checked, so they are not served: the state folder cannot be/ })
+  t.match(service.log().filter(({ source, code }) => source === 'team' && code === 'disk'), [{ level: 40 }])
+  rmSync(join(stateDir, 'verified'))
+  await until(async () => (await ready()).detail?.includes('cannot be checked') !== true)
+  t.match(await ready(), { quarantined: { count: 1, first: [{ name: 'a', code: 'unsigned' }] } })
+  t.equal(await statusOf(), 404)
+})
+
 t.test('K89 K95: a source whose rule comes with the same reload never serves an unsigned byte', async (t) => {
   const { write, sources, good, service } = await startWorld(t)
   const over = new AbortController()

@@ -1,12 +1,12 @@
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import type { SkillState } from '../../src/core/revisions/state.ts'
 import { MAX_MAIN_FILE_BYTES } from '../../src/core/shared/limits.ts'
-import type { TrustReport } from '../../src/schemas/trust.ts'
 import type { SourceStatus } from '../../src/schemas/health.ts'
+import type { SignatureResult } from '../../src/trust/check-signature.ts'
+import { createSigner } from '../../src/trust/signers.ts'
 import { TrustPolicy } from '../../src/trust/trust-policy.ts'
-import type { CheckedSkill } from '../../src/trust/verdict.ts'
-import { finding } from '../../src/trust/findings.ts'
 import { buildService } from '../helper/build.ts'
 import { buildGuarded, newSecret } from '../helper/guarded.ts'
 import { listedNames, type OpenedPage, openPage as open } from '../helper/pages.ts'
@@ -385,38 +385,37 @@ t.test('K74: the status page says since when and why a source is not up to date'
 })
 
 t.test('K74: the page of a skill says who signed it, and what does not hold', async (t) => {
-  const reports: Readonly<Record<string, Partial<TrustReport>>> = {
-    signed: { signed: true, status: 'valid', signer: 'Ada <b>', pinned: true },
-    plain: { status: 'unsigned', pinned: false },
-    stale: { signed: true, status: 'stale' },
-    expired: { signed: true, status: 'expired', signer: 'Ada' },
-    foreign: { signed: true, status: 'untrusted' },
-    refused: { status: 'invalid' }
+  const signers = ['Ada <b>', 'Eve'].map((name) => createSigner({ name, acceptsExpired: true }))
+  const [ada, eve] = signers.map((signer) => ({ signer, validFrom: -Infinity, validTo: Infinity }))
+  const results: Readonly<Record<string, Partial<SignatureResult>>> = {
+    signed: { identity: ada },
+    plain: { status: 'unsigned' },
+    stale: { status: 'stale', identity: ada, problem: "'run.sh' changed" },
+    expired: { status: 'expired', identity: ada, problem: 'the certificate expired' },
+    foreign: { status: 'untrusted' },
+    refused: { identity: eve }
   }
-  class Reports extends TrustPolicy {
-    override guards = () => true
-    override judge (name: string, { revision }: CheckedSkill) {
-      const report = { signed: false, status: null, signer: null, pinned: null, checked_revision: revision }
-      const findings = name === 'stale'
-        ? [finding('signature_stale', "files differ from what was signed: 'run.sh'", 'Sign the skill again')]
-        : name === 'refused' ? [finding('trust_denied', 'the trust file denies it', 'Replace the skill')] : []
-      return { isServed: name !== 'refused', report: { ...report, ...reports[name] }, findings, revision, until: Infinity }
+  class Checked extends TrustPolicy {
+    override async check (state: SkillState) {
+      const { revision, skill_name: name } = await state.manifest()
+      const signature = { status: 'valid', problem: '', exempt: [], signers, ...results[name] } as const
+      return { revision, coveredRevision: revision, signature }
     }
   }
-  const policy = new Reports({})
-  const { url } = await buildService(t, { files: skills(...Object.keys(reports)), options: { policy } })
+  const policy = new Checked({ trust: { signers, roots: new Map(), deny: new Set(['Eve']) } })
+  const { url } = await buildService(t, { files: skills(...Object.keys(results)), options: { policy } })
   for (const [name, text] of [
-    ['signed', /<dt>Origin<[^]*"verdict good">signed<\/span> by <bdi>Ada &lt;b&gt;<\/bdi><\/li>\s*<li>this revision is locked</],
-    ['plain', /"verdict warning">not signed<\/span><\/li>\s*<li><span class="verdict warning">not in the lock</],
-    ['stale', /changed since it was signed<[^]*Files differ from what was signed: &#39;run\.sh&#39;/],
-    ['expired', /signed with a certificate that has expired<\/span> by <bdi>Ada</],
+    ['signed', /<dt>Origin<[^]*"verdict good">signed<\/span> by <bdi>Ada &lt;b&gt;<\/bdi><\/li>/],
+    ['plain', /"verdict warning">not signed<\/span><\/li>/],
+    ['stale', /changed since it was signed<[^]*&#39;run\.sh&#39; changed/],
+    ['expired', /signed with a certificate that has expired<\/span> by <bdi>Ada/],
     ['foreign', /signed by somebody unknown</],
     ['refused', /<h1>Skill not found/]
   ] as const) t.match(await open(`${url}/ui/skills/${name}`), { status: name === 'refused' ? 404 : 200, text })
   for (const path of ['', '/ui/skills/refuse']) t.notMatch((await open(url + path)).text, /refused/, path)
   const { text } = await open(`${url}/ui/status`)
   t.match(text, /,\s<a href="#quarantined">1 skill quarantined<\/a>\./)
-  t.match(text, /<bdi>refused<\/bdi><\/td><td><bdi>skills<\/bdi><\/td><td>the trust file denies it <code>trust_denied</)
+  t.match(text, /<bdi>refused<\/bdi><\/td>[^]*<td>the trust file denies the signer Eve <code>trust_denied</)
 })
 
 t.test('K76: snippets, the prompt and llms.txt have the address of PUBLIC_URL where it is set', async (t) => {
