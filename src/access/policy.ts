@@ -2,12 +2,12 @@ import { LRUCache } from 'lru-cache'
 import { parseYamlFile, type YamlFile } from '../operator/yaml-file.ts'
 import { ConfigError, noSuchRoot, quote } from '../operator/setting.ts'
 import type { Grant, GrantOf, View } from '../core/view.ts'
-import type { Principal } from '../http/callers.ts'
+import type { Principal, Scope } from '../http/callers.ts'
 import { createSubnets, isSubnet } from '../http/request/client-address.ts'
 import { patternOf } from './patterns.ts'
 import { type AccessFile, AccessFileSchema, parseExpiry } from './schema.ts'
 
-export const READ_SCOPE = 'skills:read'
+export const READ_SCOPE = 'skills:read' satisfies Scope
 export const ANONYMOUS = 'anonymous'
 const AUTHENTICATED = 'authenticated'
 const MAX_VIEWS = 256
@@ -153,6 +153,8 @@ export class Policy {
     const fail = (key: string, sentence: string) => this.#file.error(['issuers', index, key], sentence)
     const first = this.#file.value.issuers?.find(({ issuer }) => issuer === entry.issuer)
     if (first !== entry) throw fail('issuer', 'is there twice')
+    const unfit = (['issuer', 'jwks_uri'] as const).find((key) => !URL.canParse(entry[key] ?? 'https://id.example'))
+    if (unfit !== undefined) throw fail(unfit, 'is not a URL')
     if (audiences.length === 0) throw fail('audiences', 'is missing, and there is no PUBLIC_URL to take its place')
     return { ...ISSUER_DEFAULTS, ...entry, audiences }
   }

@@ -58,6 +58,8 @@ const BROKEN: Readonly<Record<string, string>> = {
   'no day of its month': `tokens:\n  - { name: a, sha256: ${DIGEST}, expires: 2027-02-30 }\n`,
   'an issuer without audiences': 'issuers:\n  - { issuer: https://id.example }\n',
   'an issuer twice': `issuers:\n  - ${ISSUER}\n  - ${ISSUER}\n`,
+  'an issuer at no address': `issuers:\n  - ${ISSUER.replace('id.example', 'id.example:x')}\n`,
+  'keys at no address': `issuers:\n  - ${ISSUER.replace(' }', ', jwks_uri: "https://[" }')}\n`,
   'an issuer with no audience': `issuers:\n  - ${ISSUER.replace('[a]', '[]')}\n`,
   'a tolerance of clocks over a minute': `issuers:\n  - ${ISSUER.replace(' }', ', clock_tolerance: 61 }')}\n`,
   'an algorithm with a shared secret': `issuers:\n  - ${ISSUER.replace(' }', ', algorithms: [HS256] }')}\n`,

@@ -5,7 +5,8 @@ import {
 } from '@modelcontextprotocol/client'
 import { decodeJwt, decodeProtectedHeader, SignJWT } from 'jose'
 import t from 'tap'
-import { IssuerKeys } from '../../src/access/issuer-keys.ts'
+import { IssuerKeys, IssuerUnavailable } from '../../src/access/issuer-keys.ts'
+import { SILENT } from '../../src/core/shared/log.ts'
 import { buildGuarded, newSecret } from '../helper/guarded.ts'
 import { AUDIENCE, startAuthorizationServer, startIssuer, type TestIssuer } from '../helper/issuer.ts'
 import { ERAS, type Era } from '../helper/mcp.ts'
@@ -201,35 +202,45 @@ t.test('K62: an issuer whose answers are no good lets nobody in, is logged once,
   const bad = await Promise.all(Object.entries(FAULTS).map(async ([label, answer]) => {
     const each = await startIssuer(t)
     each.answer = answer
-    return { label, ...each, count: () => each.requests }
+    return { label, ...each }
   }))
   const [hanging, good] = [await startIssuer(t), await startIssuer(t)]
   hanging.answer = () => {}
   const urls = [hanging.url, ...bad.map(({ url }) => url), good.url]
   const { get, logText } = await buildGuarded(t, { roots: roots(), access: accessOf(urls.map((url) => [url])) })
-  await until(() => hanging.requests > 0)
-  let isAnswered = false
-  const waiting = Promise.all(Array.from({ length: 20 }, async (_, index) => {
-    const { status } = await get('/skills', await hanging.sign({ sub: `s${index}` }))
-    isAnswered = true
-    return status
-  }))
-  for (const { label, sign, url, count } of bad) {
-    for (let round = 0; round < 3; round++) {
-      const response = await get('/skills', await sign({ sub: `s${round}` }))
+  const waiting = get('/skills', await hanging.sign())
+  for (const { label, sign, url } of bad) {
+    for (const sub of ['ann', 'bob']) {
+      const response = await get('/skills', await sign({ sub }))
       t.match([response.status, await response.json()], [503, { code: 'issuer_unavailable' }], label)
     }
-    t.ok(count() <= 6, `${count()} requests: metadata and keys, and once more after the pause`)
     const lines = logText().split('\n').filter((line) => line.includes('cannot read the keys') && line.includes(url))
     t.equal(lines.length, 1, label)
   }
-  t.equal((await get('/skills', await good.sign())).status, 200)
+  await until(async () => (await get('/skills', await good.sign())).status === 200)
   t.equal((await get('/skills', ann.text)).status, 200)
   t.equal((await get('/readyz')).status, 200)
-  t.notOk(isAnswered)
   hanging.stop()
-  t.strictSame(new Set(await waiting), new Set([503]))
-  t.ok(hanging.requests <= 3, `${hanging.requests} requests for 20 tokens`)
+  t.equal((await waiting).status, 503)
+})
+
+t.test('K62: tokens that come together share one attempt to read keys, repeated after a pause', async (t) => {
+  let [time, attempts] = [0, 0]
+  t.intercept(Performance.prototype, 'now', { value: () => time })
+  const entry = { issuer: 'https://id.example', jwks_uri: 'https://id.example/keys' }
+  const keys = new IssuerKeys(entry, SILENT, async () => {
+    attempts++
+    throw new Error('unreachable')
+  })
+  for (const { passed, expected } of [
+    { passed: 0, expected: 1 }, { passed: 4_999, expected: 1 }, { passed: 1, expected: 2 }, { passed: 1, expected: 2 }
+  ]) {
+    time += passed
+    const tokens = Array.from({ length: 20 }, () => keys.find({ alg: 'RS256' }, { payload: '', signature: '' }))
+    const results = await Promise.allSettled(tokens)
+    t.ok(results.every((each) => each.status === 'rejected' && each.reason instanceof IssuerUnavailable))
+    t.equal(attempts, expected, `after ${time} ms`)
+  }
 })
 
 t.test('K62: the address of keys is found by the metadata, wherever the issuer has them, or by the file', async (t) => {
@@ -263,9 +274,11 @@ t.test('K62: the address of keys is found by the metadata, wherever the issuer h
       ...[...found, nowhere].map((url) => [url] as const), [own.url, `, jwks_uri: '${own.url}/keys?appid=1'`]
     ])
   })
-  for (const iss of [...found, own.url]) t.equal((await get('/skills', await keys.sign({ iss }))).status, 200, iss)
+  for (const iss of [...found, own.url]) {
+    await until(async () => (await get('/skills', await keys.sign({ iss }))).status === 200)
+  }
   t.equal((await get('/skills', await keys.sign({ iss: nowhere }))).status, 503)
-  t.strictSame(asked.filter((line) => line.startsWith('/ ')), [`/ ${OPENID}`, `/ ${OAUTH}`])
+  t.strictSame(new Set(asked.filter((line) => line.startsWith('/ '))), new Set([`/ ${OPENID}`, `/ ${OAUTH}`]))
   const named = asked.filter((line) => line.startsWith('named'))
   t.strictSame(new Set(named), new Set(['named /keys?appid=1']), 'as Entra has it')
 })
@@ -306,7 +319,7 @@ t.test('K62: new keys are read after a pause, and keys that were read serve whil
   const issuer = await startIssuer(t)
   const { get, setAccess } = await buildGuarded(t, { roots: roots(), access: accessOf([[issuer.url]]) })
   const statusOf = async (claims = {}, header = {}) => (await get('/skills', await issuer.sign(claims, header))).status
-  t.equal(await statusOf(), 200)
+  await until(async () => await statusOf() === 200)
   const { requests } = issuer
   for (let round = 0; round < 20; round++) t.equal(await statusOf({}, { kid: `../../k${round}` }), 401)
   t.equal(issuer.requests, requests, 'invented key ids do not make the service ask')
@@ -314,7 +327,7 @@ t.test('K62: new keys are read after a pause, and keys that were read serve whil
   await issuer.rotate('k2')
   const now = Date.now.bind(Date)
   t.intercept(Date, 'now', { value: () => now() + 31_000 })
-  t.equal(await statusOf(), 200)
+  await until(async () => await statusOf() === 200)
   t.equal((await get('/skills', old)).status, 401)
   issuer.stop()
   t.equal(await statusOf({ sub: 'cy' }), 200)
@@ -339,14 +352,12 @@ t.test('K62: keys that moved, or changed under the same id, lose no caller for m
   let skew = 0
   const now = Date.now.bind(Date)
   t.intercept(Date, 'now', { value: () => now() + skew })
-  for (const { kid, path } of [{ kid: 'k2', path: '/moved' }, { kid: 'k2', path: '/moved' }, {
-    kid: 'k2', path: '/again'
-  }]) {
+  for (const path of ['/moved', '/moved', '/again']) {
     issuer.answer = undefined
-    await issuer.rotate(kid)
+    await issuer.rotate('k2')
     issuer.answer = answersOf(issuer.url, path, await keysOf(issuer))
     skew += 31_000
-    t.equal(await statusOf(`${kid} ${path} ${skew}`), 200)
+    await until(async () => await statusOf(`${path} ${skew}`) === 200)
   }
 })
 

@@ -140,10 +140,18 @@ t.test('K63: a token that the command prints works with the line that it prints'
     t.match((await run('token', 'ci', '--expires', when)).out, `expires: ${when}`)
   }
   const dates = ['soon', '2999-02-30', '2999-13-01', '2999-02-30T00:00Z', '2020-01-01', '2999-01-01T25:00']
-  for (const argv of [
-    [], ['a b'], ['anonymous'], ['group:docs'], ['a', '--link', '--scope', 'x'], ['a', '--scope', 'skills:raed'],
-    ['a', '--group', ' '], ['a', '--group', 'a\n'], ...dates.map((when) => ['a', '--expires', when])
-  ]) t.match(await run('token', ...argv), { code: 1, err: /^skillserve: [^\n]+\n$/ }, argv.join(' '))
+  const wrong: ReadonlyArray<{ readonly argv: readonly string[], readonly code?: number }> = [
+    { argv: [], code: 2 },
+    { argv: ['a', '--link', '--scope', 'x'], code: 2 },
+    { argv: ['a', '--scope', 'skills:raed'], code: 2 },
+    ...['a b', 'anonymous', 'group:docs'].map((name) => ({ argv: [name] })),
+    { argv: ['a', '--link', '--scope', 'skills:read'] },
+    ...[' ', 'a\n'].map((group) => ({ argv: ['a', '--group', group] })),
+    ...dates.map((when) => ({ argv: ['a', '--expires', when] }))
+  ]
+  for (const { argv, code = 1 } of wrong) {
+    t.match(await run('token', ...argv), { code, err: /^skillserve: [^\n]+\n$/ }, argv.join(' '))
+  }
 })
 
 t.test('K63: access says what a caller sees and why, and who sees a skill', async (t) => {
