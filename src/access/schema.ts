@@ -1,9 +1,6 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
-import { METRICS_SCOPE } from '../observe/metrics-server.ts'
+import { SCOPES } from '../http/callers.ts'
 import { StringEnum } from '../schemas/typebox.ts'
-
-/** What callers may do: no route asks for another scope. */
-export const SCOPES = ['skills:read', METRICS_SCOPE] as const
 
 const Closed = { additionalProperties: false }
 

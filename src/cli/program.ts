@@ -1,9 +1,8 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
-import { SCOPES } from '../access/schema.ts'
+import { SCOPES } from '../http/callers.ts'
 import { ConfigError, didYouMean, type Setting } from '../operator/setting.ts'
 import { type SettingName, SETTINGS } from '../config/settings.ts'
-import { FAIL_ON } from '../validate/project-file.ts'
-import { REPORTERS } from '../validate/report/index.ts'
+import { FAIL_ON, REPORT_FORMATS } from '../validate/report/reporter.ts'
 import { TARGET_WORDS } from '../verdicts/targets.ts'
 import type { Arguments, RunCommand } from './command.ts'
 import { versionText } from './version.ts'
@@ -88,7 +87,7 @@ NAME is the folder to make, such as skills/my-skill. Exits with 1 when it is the
     () => import('./commands/validate.ts'), READING)
     .addOption(target)
     .addOption(new Option('--format <FORMAT>',
-      'text (the default), json, sarif, or github for annotations of GitHub Actions').choices(Object.keys(REPORTERS)))
+      'text (the default), json, sarif, or github for annotations of GitHub Actions').choices(REPORT_FORMATS))
     .addOption(new Option('--fail-on <SEVERITY>', 'error (the default), warning, info or never').choices(FAIL_ON))
     .option('--max-warnings <N>', 'fail with more warnings than N', parseCount)
     .option('--quiet', 'report only what fails')

@@ -48,16 +48,15 @@ export async function openRoots (
 }
 
 /**
- * Checks what `openRoots` would open, without opening or writing anything.
- * @returns the names of the roots
+ * Checks what `openRoots` would open, without opening or writing anything, and returns it.
  * @throws ConfigError
  */
-export async function checkRoots (config: RootsConfig, env: Environment): Promise<readonly string[]> {
+export async function checkRoots (config: RootsConfig, env: Environment): Promise<ReturnType<typeof withNames>> {
   const { specs, served } = await readRoots(config)
   const fetched = specs.flatMap((spec) => spec.kind === 'folder' ? [] : spec)
   if (fetched.length > 0) await checkStateFolder(config.stateDir ?? defaultStateDir(env), served)
   for (const spec of fetched) await kindOf(spec).check?.(spec, env)
-  return withNames(specs).map(([, name]) => name)
+  return withNames(specs)
 }
 
 /** @throws ConfigError */

@@ -8,6 +8,11 @@ declare module 'fastify' {
   }
 }
 
+/** What callers may be allowed. Routes ask for `skills:read` unless they say otherwise. */
+export const SCOPES = ['skills:read', 'metrics:read'] as const
+
+export type Scope = typeof SCOPES[number]
+
 /** A caller, as one request proved it. Holds no secret. */
 export interface Principal {
   /** Unique among callers and stable over restarts: `token:ci-docs`. For limits and audit, never for an answer. */

@@ -1,13 +1,14 @@
 import type { ToolRead } from '../tools/tool.ts'
 import type { PinnedView } from '../core/view.ts'
 import type { Problem } from '../schemas/problem.ts'
+import type { Scope } from './callers.ts'
 import type { TraceContext } from './request/traceparent.ts'
 
 declare module 'fastify' {
   /** What a route says of itself. */
   interface FastifyContextConfig {
     /** The scope that callers need. Default: `skills:read`. */
-    scope?: string
+    scope?: Scope
     /** Whether the route answers everybody, and says nothing about skills. */
     isOpen?: boolean
     /** Whether the route is a page, for which people sign in by a cookie. */

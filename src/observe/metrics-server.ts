@@ -2,16 +2,13 @@ import { type FastifyPluginAsync, fastify } from 'fastify'
 import type { Registry } from 'prom-client'
 import { hostOf, isLoopback } from '../http/request/hosts.ts'
 
-/** The scope that a token needs for the metrics. */
-export const METRICS_SCOPE = 'metrics:read'
-
 const TIMEOUT_MS = 5_000
 
 type Exposed = Pick<Registry, 'metrics' | 'contentType'>
 
 /** `GET /metrics`. At the service's own port it is for callers with the scope: the metrics name roots and skills. */
 export const metricsRoute: FastifyPluginAsync<{ readonly registry: Exposed }> = async (app, { registry }) => {
-  const config = { reads: 'nothing', scope: METRICS_SCOPE, load: 'probe' } as const
+  const config = { reads: 'nothing', scope: 'metrics:read', load: 'probe' } as const
   app.get('/metrics', { schema: { hide: true }, config }, async (_request, reply) => {
     reply.header('content-type', registry.contentType).header('cache-control', 'no-store')
     return await registry.metrics()

@@ -1,6 +1,6 @@
 import { constants, type Stats } from 'node:fs'
 import { chmod, chown, open, readlink, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
-import { basename, dirname, join, resolve, sep } from 'node:path'
+import { basename, dirname, join, relative, resolve, sep } from 'node:path'
 import { isOnNetwork } from '../core/read/disk.ts'
 import { errorCode } from '../core/shared/system-errors.ts'
 import { ConfigError } from './setting.ts'
@@ -82,6 +82,13 @@ async function realPathOf (path: string): Promise<string> {
 
 export function isWithin (path: string, folder: string): boolean {
   return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep)
+}
+
+/** From where the caller is, with `/` on every platform; absolute for what lies elsewhere. */
+export function shownPath (cwd: string, path: string): string {
+  const shown = relative(cwd, path)
+  if (shown === '') return '.'
+  return (shown.startsWith('..') ? path : shown).split(sep).join('/')
 }
 
 /**

@@ -4,13 +4,12 @@ import { Type } from '@sinclair/typebox'
 import { readYamlFile } from '../operator/yaml-file.ts'
 import { didYouMean } from '../operator/setting.ts'
 import { MISSING_BASELINE } from './baseline.ts'
+import { FAIL_ON } from './report/reporter.ts'
 import { StringEnum } from '../schemas/typebox.ts'
 import { parseTargets, TARGET_WORDS, type TargetName } from '../verdicts/targets.ts'
 
 /** What a project has chosen once. It lies next to the skills and in none of them, so it is never served. */
 const PROJECT_FILE = '.skillserve.yaml'
-
-export const FAIL_ON = ['error', 'warning', 'info', 'never'] as const
 
 const ProjectSchema = Type.Object({
   targets: Type.Optional(Type.Array(Type.String(), { minItems: 1, title: 'a list of targets' })),

@@ -1,6 +1,6 @@
 import { existsSync, realpathSync } from 'node:fs'
-import { dirname, join, relative, resolve, sep } from 'node:path'
-import { isWithin } from '../operator/files.ts'
+import { dirname, join, resolve } from 'node:path'
+import { isWithin, shownPath } from '../operator/files.ts'
 import { describeState } from '../listing/entry.ts'
 import { SkillError } from '../core/shared/errors.ts'
 import type { FindingSeverity } from '../core/shared/skill.ts'
@@ -75,13 +75,6 @@ async function readSkill (skills: SkillManager, name: string) {
 /** Whether a severity is at least another one. */
 export function reaches (severity: FindingSeverity, least: FindingSeverity | 'never'): boolean {
   return least !== 'never' && SEVERITIES.indexOf(severity) <= SEVERITIES.indexOf(least)
-}
-
-/** From where the caller is, with `/` on every platform; absolute for what lies elsewhere. */
-export function shownPath (cwd: string, path: string): string {
-  const shown = relative(cwd, path)
-  if (shown === '') return '.'
-  return (shown.startsWith('..') ? path : shown).split(sep).join('/')
 }
 
 /**

@@ -1,7 +1,7 @@
 import t from 'tap'
 import type { Finding } from '../../src/core/shared/skill.ts'
-import { type ReportFormat, REPORTERS } from '../../src/validate/report/index.ts'
-import type { ReporterOptions, SkillReport } from '../../src/validate/report/reporter.ts'
+import { REPORTERS } from '../../src/validate/report/index.ts'
+import type { ReporterOptions, ReportFormat, SkillReport } from '../../src/validate/report/reporter.ts'
 import { GOOD, subjectFor } from '../helper/verdicts.ts'
 
 const DOCUMENTATION = 'https://github.com/skillserve/skillserve/blob/main/docs/findings.md'

@@ -1,25 +1,26 @@
 import { Policy } from '../../access/policy.ts'
-import { readConfigFile } from '../../config/config-file.ts'
-import { readTextFile } from '../../operator/yaml-file.ts'
 import { type Resolved, resolveSettings } from '../../config/load.ts'
 import { checkRoots } from '../../config/roots.ts'
+import type { Config, SettingName } from '../../config/settings.ts'
+import { EXAMPLE_SKILLS } from '../../operator/package-files.ts'
 import { ConfigError } from '../../operator/setting.ts'
-import type { Config } from '../../config/settings.ts'
+import { readTextFile } from '../../operator/yaml-file.ts'
+import { maskSecrets } from '../../secrets.ts'
+import { isAddress } from '../../sources/address/address.ts'
+import { kindOf, type RootSpec, type Source } from '../../sources/kinds.ts'
 import { parseLock } from '../../trust/lock-file.ts'
 import { parseTrust } from '../../trust/trust-file.ts'
 import { inColumns } from '../columns.ts'
 import type { RunCommand } from '../command.ts'
 import { folderChecks, settingSources } from '../folders.ts'
-import { EXAMPLE_SKILLS } from '../../operator/package-files.ts'
 
-/** Prints the effective settings, and everything that would keep the service from starting. */
+/** Prints the effective settings and sources, and everything that would keep the service from starting. */
 export const run: RunCommand = async (args, context) => {
   const { env, print, warn } = context
   const settings = resolveSettings(settingSources(args, context, EXAMPLE_SKILLS))
   const config = Object.fromEntries(settings.map(({ name, value }) => [name, value])) as Config
-  const { accessFile, configFile, lockFile, publicUrl, trustFile } = config
+  const { accessFile, configFile, lockFile, publicUrl, skillsDirs, trustFile } = config
   const mistakes = new Set(settings.flatMap(({ error }) => error?.message ?? []))
-  const rows = settings.map(rowOf)
   const check = async <T>(reading: () => Promise<T>): Promise<T | undefined> => {
     try {
       return await reading()
@@ -30,15 +31,10 @@ export const run: RunCommand = async (args, context) => {
     }
   }
   for (const checkFolder of folderChecks(args, context, EXAMPLE_SKILLS)) await check(checkFolder)
-  if (configFile !== undefined) {
-    const sources = await check(async () => await readConfigFile(configFile))
-    for (const [index, { kind, name = '' }] of sources?.entries() ?? []) {
-      rows.push([`sources[${index}]`, `${kind} ${name}`.trim(), configFile])
-    }
-  }
   const areFoldersKnown = settings.every(({ name, error }) =>
     error === undefined || (name !== 'skillsDirs' && name !== 'personalDir'))
-  const names = areFoldersKnown ? await check(async () => await checkRoots(config, env)) : undefined
+  const roots = areFoldersKnown ? await check(async () => await checkRoots(config, env)) : undefined
+  const names = roots?.map(([, name]) => name)
   const checkFile = async (
     file: string | undefined, setting: string, parse: (path: string, text: string) => unknown
   ): Promise<void> => {
@@ -50,12 +46,39 @@ export const run: RunCommand = async (args, context) => {
   }
   await checkFile(trustFile, 'TRUST_FILE or --trust', async (path, text) => await parseTrust(path, text, names))
   await checkFile(lockFile, 'LOCKED or --locked', parseLock)
-  print(inColumns(rows))
+  print(inColumns(settings.map(rowOf)))
+  if (roots !== undefined) {
+    const originOf = (name: SettingName) => settings.find((each) => each.name === name)?.origin
+    const sources = roots.map(([spec, name], index) => {
+      if (index < skillsDirs.length) return sourceRow(spec, name, originOf('skillsDirs'))
+      return sourceRow(spec, name, spec.type === 'personal' ? originOf('personalDir') : configFile)
+    })
+    print(`\n${inColumns([['SOURCE', 'KIND', 'ADDRESS', 'REF', 'INTERVAL', 'LAYOUT', 'FROM'], ...sources])}`)
+  }
   for (const mistake of mistakes) warn(mistake)
   return mistakes.size === 0 ? 0 : 1
 }
 
 function rowOf ({ row: { variable, isSecret }, origin = '', value }: Resolved): string[] {
-  const text = [value ?? []].flat().join(', ')
+  const text = [value ?? []].flat().map(String).map((each) => isAddress(each) ? withoutSecrets(each) : each).join(', ')
   return [variable, text === '' ? '-' : isSecret === true ? '(secret)' : text, origin]
+}
+
+function sourceRow (spec: RootSpec, name: string, origin = ''): string[] {
+  const intervalMs = spec.kind === 'folder' ? undefined : spec.intervalMs ?? kindOf(spec).intervalMs
+  const interval = intervalMs === undefined ? '-' : `${intervalMs / 1_000}s`
+  const ref = spec.kind === 'git' ? spec.ref ?? '(default)' : '-'
+  const address = spec.kind === 'folder' ? spec.path : withoutSecrets(addressOf(spec))
+  return [name, spec.kind, address, ref, interval, spec.layout ?? 'flat', origin]
+}
+
+function addressOf (spec: Source): string {
+  if (spec.kind === 's3') return `s3://${spec.bucket}/${spec.prefixPath}`
+  if (spec.kind === 'oci') return `oci://${spec.registry}/${spec.repository}:${spec.reference}`
+  return 'path' in spec && spec.path ? `${spec.url}#:${spec.path}` : spec.url
+}
+
+/** A query may hold a token; the path of a private site does. */
+function withoutSecrets (address: string): string {
+  return maskSecrets(address.replace(/\?[^#]*/, '?…'))
 }

@@ -62,3 +62,9 @@ export function positionOf (
 }
 
 export const SEVERITIES: readonly FindingSeverity[] = ['error', 'warning', 'info']
+
+export const FAIL_ON = ['error', 'warning', 'info', 'never'] as const
+
+export const REPORT_FORMATS = ['text', 'json', 'sarif', 'github'] as const
+
+export type ReportFormat = typeof REPORT_FORMATS[number]
