@@ -226,7 +226,7 @@ t.test('K62: an issuer whose answers are no good lets nobody in, is logged once,
 
 t.test('K62: tokens that come together share one attempt to read keys, repeated after a pause', async (t) => {
   let [time, attempts] = [0, 0]
-  t.intercept(Performance.prototype, 'now', { value: () => time })
+  t.intercept(performance, 'now', { value: () => time })
   const entry = { issuer: 'https://id.example', jwks_uri: 'https://id.example/keys' }
   const keys = new IssuerKeys(entry, SILENT, async () => {
     attempts++
