@@ -2,7 +2,7 @@ import { finding } from '../core/format/findings.ts'
 import type { FileContent } from '../core/read/file-content.ts'
 import type { Snapshot } from '../core/revisions/snapshot.ts'
 import type { SkillState } from '../core/revisions/state.ts'
-import { EXCESSES, SkillError, type SkillExcess, SkillTooLargeError } from '../core/shared/errors.ts'
+import { SKILL_LIMITS, SkillError, type SkillLimit, SkillTooLargeError } from '../core/shared/errors.ts'
 import type { CatalogSkill, Finding, Manifest, SkillType } from '../core/shared/skill.ts'
 
 /** What the catalog says of a skill. `null` where its files cannot be listed. */
@@ -60,7 +60,7 @@ async function describe<Validated extends ValidatedEntry> (
     return await makeEntry({ ...read, manifest: snapshot.manifest, fileFindings: snapshot.findings, state }, validate)
   }
   const isTooLarge = snapshot instanceof SkillTooLargeError
-  const fileFindings = snapshot === undefined ? [PENDING] : isTooLarge ? [tooLarge(snapshot.excess)] : []
+  const fileFindings = snapshot === undefined ? [PENDING] : isTooLarge ? [tooLarge(snapshot.exceededLimit)] : []
   return await makeEntry({ ...read, manifest: undefined, fileFindings }, validate)
 }
 
@@ -87,8 +87,8 @@ function asUnreadable (error: unknown): SkillError {
   throw error
 }
 
-function tooLarge (excess: SkillExcess): Finding {
-  return finding(excess, `the skill has no revision and no manifest because it has ${EXCESSES[excess]}`,
+function tooLarge (limit: SkillLimit): Finding {
+  return finding(limit, `the skill has no revision and no manifest because it has ${SKILL_LIMITS[limit]}`,
     'Move what agents do not need out of the skill folder')
 }
 

@@ -98,7 +98,7 @@ async function readEntry<Validated extends ValidatedEntry> (
     if (!(error instanceof SkillError)) throw error
     if (error.code === 'skill_not_found') return undefined
     if (error.code !== 'skill_changing') throw error
-    // It keeps nobody else's entry back.
+    // Other entries do not wait for it.
     const skill = skills.findIndexed(name)
     const pending = skill && { skill, manifest: undefined, mainFile: undefined, fileFindings: [PENDING] }
     return pending && await makeEntry(pending, validate)

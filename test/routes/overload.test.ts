@@ -57,7 +57,7 @@ t.test('K68: under overload a search is refused in the form of its door, and oth
   const { url } = await buildOverloaded(t, { maxRssBytes: 1 })
   const ask = async (bytes: Buffer) => (await rawRequest(url, bytes)).json()
 
-  t.match(await ask(jsonRequest('POST', '/agent/tools/search_skills', { query: 'demo' })), { error: 'The service has more to do than it can' })
+  t.match(await ask(jsonRequest('POST', '/agent/tools/search_skills', { query: 'demo' })), { error: 'The service is overloaded' })
   const [search, list] = await ask(jsonRequest('POST', '/agent/tool-call', [
     { type: 'tool_use', id: 'a', name: 'search_skills', input: { query: 'demo' } },
     { type: 'tool_use', id: 'b', name: 'list_skills', input: {} }
