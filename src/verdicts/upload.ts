@@ -85,8 +85,8 @@ interface SkillParts {
 }
 
 async function subjectFrom ({ folder, main, files, findings, filter }: SkillParts): Promise<Subject> {
-  const nameInSource = main && parseSkillBytes(main.content.bytes, '').summary.name
-  const name = folder ?? (nameInSource !== undefined && isSafeName(nameInSource) ? nameInSource : NAMELESS)
+  const ownName = main && parseSkillBytes(main.content.bytes, '').summary.name
+  const name = folder ?? (ownName !== undefined && isSafeName(ownName) ? ownName : NAMELESS)
   const place = { name, type: 'project', path: `/${name}`, realPath: `/${name}`, linked: false } as const
   const mainFiles = files.map(({ path }) => path).filter((path) => isMainFile(path))
   const refused = main === undefined && mainFiles.length > 0 && { refused: new RefusedError('too_large') }
