@@ -130,18 +130,16 @@ t.test('K53 K58: all results under one revision are of one state, whenever a fil
     fs.writeFileSync(join(service.root, 'demo/SKILL.md'), skillText('demo', text))
     fs.writeFileSync(join(service.root, 'demo/docs/a.md'), text)
   }
-  const calls =
-    [['get_skill', { skill_name: 'demo' }],
-      ['read_file_in_skill', { skill_name: 'demo', file_path: 'docs/a.md' }]].map(([name, args]) =>
-      ({ function: { name, arguments: args } }))
+  const calls = [['get_skill', { skill_name: 'demo' }],
+    ['read_file_in_skill', { skill_name: 'demo', file_path: 'docs/a.md' }]].map(([name, args]) =>
+    ({ function: { name, arguments: args } }))
   for (let moment = 1; ; moment++) {
     write('one')
     let operations = 0
     disk.intercept = () => { if (++operations === moment) write('two') }
-    const answer =
-      (await service.app.inject({
-        method: 'POST', url: '/agent/tool-call?revision=current', payload: calls
-      })).json<Array<{ content: string }>>()
+    const answer = (await service.app.inject({
+      method: 'POST', url: '/agent/tool-call?revision=current', payload: calls
+    })).json<Array<{ content: string }>>()
     const [document, file] = answer.map(({ content }) => content)
     if (file === undefined || document?.includes(`---\\n${file}`) !==
       true) t.fail(`a mixture when changed before operation ${moment}: ${JSON.stringify(answer)}`)
@@ -162,12 +160,11 @@ t.test('K59: what the present skill hides is not read from a revision that anoth
 })
 
 t.test('K59: what the present skill hides is not read from a namesake, and its own revision is named', async (t) => {
-  const service =
-    await startTwo(t,
-      {
-        second: { demo: skill('demo', { 'a.txt': 'secret' }) },
-        new: { demo: skill('demo', { '.skillignore': 'a.txt\n' }) }
-      })
+  const service = await startTwo(t,
+    {
+      second: { demo: skill('demo', { 'a.txt': 'secret' }) },
+      new: { demo: skill('demo', { '.skillignore': 'a.txt\n' }) }
+    })
   const revision = await revisionOf(service)
   fs.renameSync(join(service.folder, 'new/demo'), join(service.folder, 'first/demo'))
   const present = await revisionOf(service)

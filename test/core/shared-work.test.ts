@@ -63,7 +63,8 @@ for (const { path, method, ageMs } of REQUESTS) {
     t.comment(
       `${hundred.reads} reads and ${Math.round(hundred.ms)} ms instead of ${one.reads} and ${Math.round(one.ms)} ms`)
     t.ok(one.reads > 0)
-    t.ok(hundred.reads <= 2 * one.reads)
+    // An edit that was noticed by a request is compared once more in the background.
+    t.ok(hundred.reads <= 2 * one.reads + 4)
     // A request costs a millisecond by itself. Without sharing it would be a hundred times.
     t.ok(hundred.ms < 10 * one.ms + 500)
   })

@@ -134,9 +134,8 @@ t.test('K30: a skill that cannot be read is an answer, as through the service', 
   const { execute } = createSkillTool({ skillManager: manager })
   t.strictSame(await execute({ skill: 'demo' }),
     { isError: true, llmContent: "SKILL.MD contains invalid UTF-8 for skill 'demo'" })
-  const broken =
-    createSkillTool({
-      skillManager: { ...skillManager, readSkillBody: async () => { throw new TypeError('a fault of the program') } }
-    })
+  const broken = createSkillTool({
+    skillManager: { ...skillManager, readSkillBody: async () => { throw new TypeError('a fault of the program') } }
+  })
   await t.rejects(broken.execute({ skill: 'demo' }), TypeError)
 })

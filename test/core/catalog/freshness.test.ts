@@ -179,9 +179,8 @@ for (const changes of CHANGES) {
     const start = async (disk: Disk | undefined) =>
       await startManager(t, [join(base, 'root'), personal], { ...disk && { disk } })
     const old = () => createFaultyDisk({ ageMs: HOUR_MS })
-    const services =
-      await Promise.all(
-        Object.entries(DISKS).map(async ([kind, createDisk]) => ({ kind, manager: await start(createDisk()) })))
+    const services = await Promise.all(
+      Object.entries(DISKS).map(async ([kind, createDisk]) => ({ kind, manager: await start(createDisk()) })))
     const questions = await Promise.all(
       Object.entries(QUESTIONS).map(async ([name, question]) => ({ name, question, manager: await start(old()) })))
     let before = await Promise.all(services.map(({ manager }) => answers(manager)))

@@ -99,13 +99,12 @@ t.test('K8: an ignore file of the skill counts at the next question, whatever ha
 })
 
 t.test('K8: the ignore file of a root counts for all skills in it; no skill can take it back', async (t) => {
-  const base =
-    t.testdir({
-      '.skillignore': '*.log\n/demo/secret\ndrafts/\n',
-      demo: skill('demo', { 'b.log': 'b', secret: { a: 'a' }, '.skillignore': '!*.log\n' }),
-      other: skill('other', { secret: { a: 'a' } }),
-      drafts: skill('drafts')
-    })
+  const base = t.testdir({
+    '.skillignore': '*.log\n/demo/secret\ndrafts/\n',
+    demo: skill('demo', { 'b.log': 'b', secret: { a: 'a' }, '.skillignore': '!*.log\n' }),
+    other: skill('other', { secret: { a: 'a' } }),
+    drafts: skill('drafts')
+  })
   const manager = await startManager(t, [base])
   t.strictSame(await manager.list(), ['demo', 'other'])
   t.match(statusOf(manager).roots, [{ skills: 2, skipped: 1 }])

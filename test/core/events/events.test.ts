@@ -125,9 +125,8 @@ t.test('K52 K53: a hundred skills rewritten are at most one event each', async (
     if (index % 20 === 0) await pause(1)
   }
   await until(() => events.length - first >= names.length, 120_000)
-  const revisions =
-    new Map(
-      events.slice(first).map((event) => [eventText(event), event.type === 'changed' ? event.revision : undefined]))
+  const revisions = new Map(
+    events.slice(first).map((event) => [eventText(event), event.type === 'changed' ? event.revision : undefined]))
   fs.appendFileSync(join(root, 'skill-7/docs/a.md'), '!')
   await next('skill-7')
   const all = news()

@@ -62,10 +62,9 @@ t.test('K10: a one-line value that YAML cannot read is read as text', async t =>
 })
 
 t.test('K10: a repair leaves alone what is not broken', async t => {
-  const { frontmatter } =
-    parseYaml(
-      '# a: b: c\na: b: c # d\nlicense: MIT # see: there\nlist:\n- x\nquoted: "y: z"\nflow: [1, 2]\nblock: ' +
-        '|\n  p: q: r\n')
+  const { frontmatter } = parseYaml(
+    '# a: b: c\na: b: c # d\nlicense: MIT # see: there\nlist:\n- x\nquoted: "y: z"\nflow: [1, 2]\nblock: ' +
+      '|\n  p: q: r\n')
   t.same(frontmatter, { a: 'b: c # d', license: 'MIT', list: ['x'], quoted: 'y: z', flow: [1, 2], block: 'p: q: r\n' })
 })
 

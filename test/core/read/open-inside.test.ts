@@ -302,9 +302,8 @@ t.test('K19 K22: a swap at any moment of the opening gives the secret to nobody'
 })
 
 t.test('K22: what was removed after it was opened is still that file, and K8 counts for it', async (t) => {
-  const folder =
-    fs.realpathSync(
-      t.testdir({ 'a.md': 'text', 'x (deleted)': 'odd', innocent: t.fixture('symlink', '.env'), '.env': 'hidden' }))
+  const folder = fs.realpathSync(
+    t.testdir({ 'a.md': 'text', 'x (deleted)': 'odd', innocent: t.fixture('symlink', '.env'), '.env': 'hidden' }))
   const disk = createFaultyDisk()
   disk.intercept = (operation) => { if (operation === 'readlink') fs.rmSync(join(folder, 'a.md'), { force: true }) }
   t.equal(await readInside(disk, folder, 'a.md'), 'text')
@@ -317,11 +316,10 @@ t.test('K22: what was removed after it was opened is still that file, and K8 cou
 for (const [what, swapped, secret] of [['the file', 'docs/a.md', 'a.md'], ['its folder', 'docs', ''],
   ['the skill folder', '.', '']] as const) {
   t.test(`K22: a link to outside swapped in for ${what} in a loop gets nothing`, async (t) => {
-    const base =
-      fs.realpathSync(
-        t.testdir({
-          secret: { 'a.md': CANARY, docs: { 'a.md': CANARY } }, root: { demo: { docs: { 'a.md': 'public' } } }
-        }))
+    const base = fs.realpathSync(
+      t.testdir({
+        secret: { 'a.md': CANARY, docs: { 'a.md': CANARY } }, root: { demo: { docs: { 'a.md': 'public' } } }
+      }))
     const folder = join(base, 'root/demo')
     fs.symlinkSync(join(base, 'secret', secret), join(base, 'link'))
     const path = join(folder, swapped)

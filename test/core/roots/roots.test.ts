@@ -59,14 +59,13 @@ for (const [kind, options] of [['a local disk', {}], ['a network disk', { disk: 
 }
 
 t.test('K14: the states of a root', async (t) => {
-  const base =
-    t.testdir({
-      file: '',
-      root: {},
-      dangling: t.fixture('symlink', 'nothing'),
-      loop: t.fixture('symlink', 'loop'),
-      'to-file': t.fixture('symlink', 'file')
-    })
+  const base = t.testdir({
+    file: '',
+    root: {},
+    dangling: t.fixture('symlink', 'nothing'),
+    loop: t.fixture('symlink', 'loop'),
+    'to-file': t.fixture('symlink', 'file')
+  })
   const stateOf = async (name: string, intercept: Interceptor = () => {}) => {
     const manager = await startManager(t, [join(base, name)], { disk: createFaultyDisk({ intercept }) })
     return (await freshStatusOf(manager)).roots[0]?.state
@@ -234,10 +233,9 @@ t.test('K52: the index follows what links lead to outside of the root', async (t
 })
 
 t.test('K51: a root whose place is a link to it now gives the files of its skills, and links in them', async (t) => {
-  const dir =
-    t.testdir({
-      data: { root: { alpha: skill('alpha', { 'notes.txt': 'notes', 'link.md': t.fixture('symlink', 'SKILL.md') }) } }
-    })
+  const dir = t.testdir({
+    data: { root: { alpha: skill('alpha', { 'notes.txt': 'notes', 'link.md': t.fixture('symlink', 'SKILL.md') }) } }
+  })
   const manager = await startManager(t, [join(dir, 'data/root')], { disk: createFaultyDisk({ ageMs: HOUR_MS }) })
   await manager.read('alpha', (skill) => skill.manifest())
   fs.renameSync(join(dir, 'data'), join(dir, 'disk'))

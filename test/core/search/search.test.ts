@@ -13,13 +13,12 @@ type Skills = Readonly<Record<string, {
 }>>
 
 async function startSearch (t: Test, skills: Skills): Promise<SkillManager> {
-  const root =
-    t.testdir(Object.fromEntries(Object.entries(
-      skills).map(([name, { label = name, description = '', headings = [] }]) => {
-      const lines = ['---', `name: ${JSON.stringify(label)}`, `description: ${JSON.stringify(description)}`, '---',
-        ...headings.map((text) => `# ${text}`), '']
-      return [name, { 'SKILL.md': lines.join('\n') }]
-    })))
+  const root = t.testdir(Object.fromEntries(Object.entries(
+    skills).map(([name, { label = name, description = '', headings = [] }]) => {
+    const lines = ['---', `name: ${JSON.stringify(label)}`, `description: ${JSON.stringify(description)}`, '---',
+      ...headings.map((text) => `# ${text}`), '']
+    return [name, { 'SKILL.md': lines.join('\n') }]
+  })))
   return await startManager(t, [root])
 }
 
