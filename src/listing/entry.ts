@@ -64,11 +64,18 @@ async function describe<Validated extends ValidatedEntry> (
   return await makeEntry({ ...read, manifest: undefined, fileFindings }, validate)
 }
 
+/** Entries by what validation said of them, which is the same object while nothing changes. */
+const entries = new WeakMap<ValidatedEntry, { readonly skill: CatalogSkill, readonly entry: CatalogEntry }>()
+
 export async function makeEntry<Validated extends ValidatedEntry> (
   state: EntryState, validate: EntryValidator<Validated>
 ): Promise<CatalogEntry & Validated> {
-  const { skill: { name, metadata, frontmatter, valid }, manifest } = state
-  return {
+  const { skill, manifest } = state
+  const { name, metadata, frontmatter, valid } = skill
+  const validated = await validate(state)
+  const known = entries.get(validated)
+  if (known?.skill === skill) return known.entry as CatalogEntry & Validated
+  const entry = {
     name,
     description: metadata.description,
     type: metadata.type,
@@ -77,8 +84,20 @@ export async function makeEntry<Validated extends ValidatedEntry> (
     size_bytes: manifest?.files.reduce((sum, file) => sum + file.size_bytes, 0) ?? null,
     file_count: manifest?.files.length ?? null,
     valid,
-    ...await validate(state)
+    ...validated
   }
+  entries.set(validated, { skill, entry })
+  return entry
+}
+
+/** The JSON text of entries. */
+const texts = new WeakMap<object, string>()
+
+/** Returns an entry as JSON: the same text while nothing changes. */
+export function entryText (entry: object): string {
+  const text = texts.get(entry) ?? JSON.stringify(entry)
+  texts.set(entry, text)
+  return text
 }
 
 /** What cannot be read does not leave a skill out: its findings say what is wrong. */
