@@ -58,7 +58,5 @@ export function addVary (reply: FastifyReply, name: string): void {
 
 /** Whether a header has several lines, of which Node keeps the first or joins all. @param name in lower case */
 export function hasSeveral ({ rawHeaders }: IncomingMessage, name: string): boolean {
-  let count = 0
-  for (let i = 0; i < rawHeaders.length; i += 2) if (rawHeaders[i]?.toLowerCase() === name) count++
-  return count > 1
+  return rawHeaders.filter((header, index) => index % 2 === 0 && header.toLowerCase() === name).length > 1
 }
