@@ -63,8 +63,8 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   const pages = options.ui === false
     ? undefined
     : (await import('./ui/plugin.ts')).catalogPages({
-      ...options, isOverloaded, skillsOf, validate, prefix: basePath, log: logger, isPreview, readiness, translate
-    })
+        ...options, isOverloaded, skillsOf, validate, prefix: basePath, log: logger, isPreview, readiness, translate
+      })
 
   const { rewriteUrl } = access ?? {}
   const app: FastifyInstance = fastify(httpServerOptions({ ...options, observer, rewriteUrl }))

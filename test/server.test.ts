@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { json } from 'node:stream/consumers'
 import t, { type Test } from 'tap'
 import { type ProcessOptions, runProcess, type ServiceProcess, startProcess } from './helper/process.ts'
-import { skills } from './helper/skills.ts'
+import { skills, until } from './helper/skills.ts'
 import { startStopwatch } from './helper/timing.ts'
 
 /** Far above what a stop needs, far below the deadline of the drain. */
@@ -162,7 +162,8 @@ t.test('K91: a client that is slow to read its last answer receives all of it af
   const [response] = await once(asked, 'response') as [IncomingMessage]
   service.signal('SIGTERM')
   await service.printed('stopping')
-  while (await open(service.port).then((socket) => socket.destroy(), () => undefined)) {}
+  const isOpen = () => open(service.port).then((socket) => { socket.destroy() }).then(() => true, () => false)
+  await until(async () => !await isOpen())
   const { content } = await json(response) as { readonly content: string }
   t.equal(Buffer.from(content, 'base64').length, 8_000_000)
   t.equal((await service.ended).code, 0)

@@ -74,7 +74,7 @@ export const conditional = fp<ConditionalOptions>(async function conditional (ap
   })
 }, { name: 'conditional' })
 
-/** Runs the hook of @fastify/compress where it may compress. Compressed bytes have the weak form of the content's tag. */
+/** Runs the hook of @fastify/compress where it may compress. Compressed bytes have the weak form of their tag. */
 function weaklyTagged (compressBody: onSendHookHandler): onSendHookHandler {
   return function (request, reply, payload, next) {
     if (request.headers['x-no-compression'] !== undefined) return next(null, payload)

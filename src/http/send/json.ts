@@ -14,7 +14,7 @@ export function jsonText (reply: FastifyReply, text: string): string {
 }
 
 /**
- * For a handler to return: a value that many answers share, as JSON. The first one serializes it, and computes the ETag.
+ * For a handler to return: a value that many answers share, as JSON. The first one serializes it and computes the ETag.
  * @param serialize default: by the schema of the route
  */
 export function keptJson (
