@@ -69,7 +69,7 @@ export class FetchedOrigin implements Origin {
     this.#options = options
     this.#publisher = new Publisher(folder)
     this.#lock = new FolderLock(folder, () => {
-      const sentence = 'source is fetched by another process, which took over while this one was suspended'
+      const sentence = 'another process took over this source while this process was suspended; serving its states'
       log.warn({ source: source.name }, sentence)
     })
     this.root = { path: folder, name: source.name, listed: this.#publisher, prefix: source.prefix ?? '' }
@@ -94,16 +94,16 @@ export class FetchedOrigin implements Origin {
     const { source: { name, webhookSecretFile: file }, log } = this.#options
     this.#published = await this.#publisher.open()
     if (this.#publisher.isDamaged) {
-      log.warn({ source: name }, 'state of the source in the state folder cannot be used: it is fetched again')
+      log.warn({ source: name }, 'state in the state folder is damaged or of another version; fetching it again')
     }
     if (this.#published === undefined) await this.#inherit()
     if (this.#published !== undefined) {
       const { revision, changed_at: changedAt } = this.#published.status
-      log.info({ source: name, revision, changedAt }, 'source serves the last state that was fetched')
+      log.info({ source: name, revision, changedAt }, 'serving the last state of this source until it is fetched')
     }
     // The sender does not learn why its hook is refused.
     if (file !== undefined) {
-      const problem = 'the secret of a webhook cannot be read: hooks are refused until the file holds it in one line'
+      const problem = 'cannot read the secret of the webhook; hooks are refused until the file has it on one line'
       await readSecretFile(file).catch(() => { log.warn({ source: name, file }, problem) })
     }
   }
@@ -155,9 +155,9 @@ export class FetchedOrigin implements Origin {
     for (;;) {
       const owner = await this.#lock.acquire()
       if (owner !== undefined && this.#owner === undefined) {
-        log.info({ source: name, owner }, 'source is fetched by another process, whose states are served')
+        log.info({ source: name, owner }, 'another process fetches this source; serving what it publishes')
       } else if (owner === undefined && this.#owner !== undefined) {
-        log.info({ source: name }, 'source is fetched by this process from now on: the other one has ended')
+        log.info({ source: name }, 'this process fetches this source from now on; the one before has ended')
       }
       this.#owner = owner
       const published = await this.#publisher.refresh()
@@ -171,7 +171,7 @@ export class FetchedOrigin implements Origin {
       }
       if (published !== undefined) return false
       if (performance.now() > until) {
-        const sentence = 'the process that fetches the source has not published a state yet'
+        const sentence = 'the process that fetches this source has not published a state yet'
         throw new SourceError('timeout', sentence, { details: owner })
       }
       await sleep(FOLLOW_MS / 4, undefined, { signal: closing })
@@ -182,7 +182,7 @@ export class FetchedOrigin implements Origin {
     const { source, kind, folder, env, log } = this.#options
     const isWhole = await this.#publisher.restore()
     if (!isWhole) {
-      log.warn({ source: source.name }, 'skills of the source are missing in the state folder: they are fetched again')
+      log.warn({ source: source.name }, 'skills of this source are missing in the state folder; fetching them again')
     }
     const timeout = AbortSignal.timeout(source.timeoutMs ?? DEFAULT_TIMEOUT_MS)
     const signal = AbortSignal.any([timeout, closing])
@@ -196,7 +196,7 @@ export class FetchedOrigin implements Origin {
       })
     } catch (error) {
       if (!timeout.aborted || closing.aborted) throw error
-      throw new SourceError('timeout', 'the source did not deliver in time', { cause: error })
+      throw new SourceError('timeout', 'the source was not fetched in time', { cause: error })
     }
   }
 
@@ -237,6 +237,6 @@ export class FetchedOrigin implements Origin {
     if (isSame) return
     const details = { skills: skills.length, changed: changed.size, layout: found.layout, leftOut: leftOut.length }
     const since = before && { before: before.revision }
-    log.info({ source: name, revision, ...details, ...since }, 'source is published in a new revision')
+    log.info({ source: name, revision, ...details, ...since }, 'new revision of this source is published')
   }
 }

@@ -134,18 +134,21 @@ export class SourceSync {
 
   /** Logs a failure of one kind once, and its end. */
   #note (error: SourceError | undefined): void {
-    const { root: { name: source, listed: { folders } } } = this.#origin
+    const { root: { name: source, listed: { folders } }, report: { revision } } = this.#origin
     const before = this.#failure
     this.#failure = error && { error, since: before?.since ?? new Date(), count: (before?.count ?? 0) + 1 }
     if (error === undefined) {
-      if (before !== undefined) this.#log.info({ source, failingSince: before.since }, 'the source delivers again')
+      if (before !== undefined) {
+        this.#log.info({ source, failingSince: before.since }, `source "${source}" is reachable again`)
+      }
       return
     }
     const { code, message, details, cause } = error
     if (before?.error.code === code && before.error.message === message) return
-    const served = folders === undefined ? 'nothing is published' : 'what was published before is served'
+    const last = revision === undefined ? 'its last state' : `revision ${revision}`
+    const served = folders === undefined ? 'there is no state of it yet' : `still serving ${last}`
     const fields = { source, code, ...details && { details }, ...code === 'internal' && { err: cause } }
-    this.#log.warn(fields, `the source fails: ${message}; ${served}`)
+    this.#log.warn(fields, `cannot update source "${source}": ${message}; ${served}`)
   }
 }
 

@@ -101,8 +101,8 @@ t.test('K84: a webhook without its secret is a warning at the start, and its hoo
       sources: [{ name: 'team', git: `git+file://${repository.path}`, webhook: { secret_file: 'hook.secret' } }]
     }))
   const service = await startProcess(t, { args: ['--state-dir', join(t.testdirName, 'state'), '--config', config] })
-  await service.printed('the secret of a webhook cannot be read')
-  t.match(service.log().find(({ msg }) => String(msg).startsWith('the secret of a webhook')),
+  await service.printed('cannot read the secret of the webhook')
+  t.match(service.log().find(({ msg }) => String(msg).startsWith('cannot read the secret')),
     { level: 40, source: 'team', file: join(t.testdirName, 'hook.secret') })
   t.equal((await fetch(`${service.url}/hooks/git`, { method: 'POST', headers: { 'x-gitlab-token': 'word' } })).status,
     403)

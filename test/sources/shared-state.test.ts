@@ -75,7 +75,7 @@ t.test('K83 K88: processes share a state folder: one fetches, others serve its s
   const first = await startProcess(t, { args })
   await until(async () => (await fetch(`${first.url}/readyz`)).status === 200)
   const second = await startProcess(t, { args })
-  await second.printed('source is fetched by another process')
+  await second.printed('another process fetches this source')
   await until(async () => (await fetch(`${second.url}/readyz`)).status === 200)
   for (const command of [['sync'], ['lock', '--out', join(stateDir, 'skills.lock')]]) {
     t.match(await runProcess(t, { args: [...command, ...args] }), { code: 0, stderr: '' }, command.join(' '))
@@ -85,7 +85,7 @@ t.test('K83 K88: processes share a state folder: one fetches, others serve its s
   await until(async () => /Second/.test(await textAt(second.url)))
 
   await first.stop('SIGKILL')
-  await second.printed('source is fetched by this process from now on')
+  await second.printed('this process fetches this source from now on')
   commit('Third.')
   second.signal('SIGHUP')
   await until(async () => /Third/.test(await textAt(second.url)))
@@ -104,7 +104,7 @@ t.test('K83: a process that was suspended notices that another one fetches, and 
   await until(() => JSON.parse(readFileSync(join(folder(), 'lock'), 'utf8')).pid === second.pid)
   first.signal('SIGCONT')
   first.signal('SIGHUP')
-  await first.printed('source is fetched by another process, which took over while this one was suspended')
+  await first.printed('another process took over this source while this process was suspended')
   commit('Second.')
   second.signal('SIGHUP')
   await until(async () => /Second/.test(await textAt(first.url)))
