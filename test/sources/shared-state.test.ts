@@ -145,7 +145,7 @@ t.test('K83: a state that cannot be read is as if it were not there, with one wa
     writeFileSync(join(stateDir, 'sources', folder, 'skills.json'), text)
     const { status, log, sources } = await openSources(t, [source], { stateDir })
     t.match(status(), { state: 'ok', skills: 1 }, text)
-    t.equal(log.filter(({ message }) => message.includes('in the state folder cannot be used')).length, 1, text)
+    t.equal(log.filter(({ message }) => message.includes('in the state folder is damaged')).length, 1, text)
     await sources.close()
   }
 })
