@@ -39,7 +39,6 @@ interface Judged {
 }
 
 interface GuardedListingOptions {
-  /** Of the root. */
   readonly name: string
   readonly policy: TrustPolicy
   readonly copies: Pick<Publisher, 'folders' | 'changedAmong'>

@@ -128,13 +128,13 @@ export class Trust extends EventEmitter<{ verdict: [TrustChange] }> {
     await Promise.all([...this.#origins, ...this.#gone].map(({ sync }) => sync.close()))
   }
 
-  /** The skills of these roots that are refused now; undefined while none can be. */
-  quarantinedIn (roots: readonly string[]): Quarantined | undefined {
+  /** The skills of these roots that are refused now, `max` of them by name; undefined while none can be. */
+  quarantinedIn (roots: readonly string[], max = MAX_NAMED): Quarantined | undefined {
     const guarded = this.#origins.filter(({ root, listing }) => roots.includes(root.name) && listing.isGuarded)
     if (guarded.length === 0) return undefined
     const all = guarded.flatMap(({ root, listing }) => listing.quarantined.map(({ skill, reason }) =>
       ({ name: skill, root: root.name, code: reason.code, message: reason.message })))
-    return { count: all.length, first: all.slice(0, MAX_NAMED) }
+    return { count: all.length, first: all.slice(0, max) }
   }
 
   /** Returns what the policy says of a state of a skill. */

@@ -217,7 +217,21 @@ t.test('K59: an artifact stays readable while the lock names its revision', asyn
   t.equal((await fetch(artifact)).status, 404)
 })
 
-t.test('K95: without a place for the copies, the start names the setting', async (t) => {
+t.test('K89, K95: a root that goes together with its rule stays guarded until it is gone', async (t) => {
+  const base = join(t.testdir({ root: skills('one') }), 'root')
+  const { policy, replace } = trustOf([], { roots: new Map([['root', 'require']]) })
+  const { skills: manager, trust } = await startGuarded(t, base, policy)
+  t.strictSame(await manager.list(), [])
+  trust.guard([])
+  replace([], {})
+  await manager.sync()
+  t.strictSame(await manager.list(), [], 'the rule has gone, the root has not')
+  await manager.setRoots([{ path: base }])
+  await trust.retire()
+  t.strictSame(await manager.list(), ['one'])
+})
+
+t.test('K95: without a place for the copies, start and reload name the setting', async (t) => {
   const folder = t.testdir({ skills: skills('a'), lock: '{}\n', file: '' })
   for (const [state, message] of [
     ['file', /^the state folder .*file cannot be written \(E\w+.*\): --state-dir or STATE_DIR chooses another$/],
@@ -226,8 +240,10 @@ t.test('K95: without a place for the copies, the start names the setting', async
     const roots = await openFolders({ skillsDirs: [join(folder, 'skills')], stateDir: join(folder, state) })
     const trust = await openTrust({ lockFile: join(folder, 'lock') }, roots, SILENT)
     trust?.guard(roots.sources.roots)
-    await t.rejects(trust?.start() ?? Promise.resolve(), { message })
-    await trust?.close()
+    if (trust === undefined) throw new Error('there is a lock')
+    await t.rejects(trust.start(), { message })
+    await t.rejects(trust.prepare(['skills']), { message }, 'so does a reload, which then changes nothing')
+    await trust.close()
   }
 })
 
@@ -299,7 +315,7 @@ interface Entry {
   readonly findings: ReadonlyArray<{ readonly code: string }>
 }
 
-t.test('K95: a service follows scans and revocations: of a revision, and of a signer', async (t) => {
+t.test('K95: a service follows scans, and revocations of a revision', async (t) => {
   const scanOf = (severity: string) => {
     const results = [{ severity, message: 'downloads a program', file: 'run.sh' }]
     return { tool: 'skill-scanner 2.1', scanned_at: new Date().toISOString(), results }
@@ -338,14 +354,8 @@ t.test('K95: a service follows scans and revocations: of a revision, and of a si
   t.equal((await get('/skills/one')).status, 404)
   writeScans({})
   await until(async () => await list() === 'one,two')
-
   write(`deny: ["${revision}"]\n`)
   await until(async () => await list() === 'two')
-  for (const path of ['/skills/one', '/catalog/one', '/skills/one/archive.zip']) {
-    for (const query of ['', `?revision=${revision}`]) t.not((await get(path + query)).status, 200, path)
-  }
-  write('deny: [acme]\n')
-  await until(async () => await list() === '')
   write()
   await until(async () => await list() === 'one,two')
   await service.stop()

@@ -37,18 +37,15 @@ export const run: RunCommand<Options> = async ({ positionals: [out = '', ...posi
     const service: View = accessFile === undefined
       ? skills
       : await openView(skills, accessFile, publicUrl, caller ?? 'anonymous')
-    const quarantined = new Map<string, string>()
-    trust?.on('verdict', ({ skill, isServed, reason }) => {
-      if (isServed) quarantined.delete(skill)
-      else quarantined.set(skill, reason?.message ?? 'it is not served')
-    })
     await checkNotServed(folder, 'OUT', [...sources.roots.map(({ path }) => path), ...linkTargets])
     await fetchSources(sources, context)
     await trust?.start()
+    if (trust?.remark !== undefined) throw new ConfigError(trust.remark)
     await skills.start()
     await skills.indexed()
+    const quarantined = trust?.quarantinedIn(sources.roots.map(({ name }) => name), Infinity)?.first ?? []
     // An export that is there stays, unless all of its skills were refused.
-    if ((await service.list()).length === 0 && quarantined.size === 0) {
+    if ((await service.list()).length === 0 && quarantined.length === 0) {
       const remedy = caller === undefined ? ', --as NAME exports what another caller sees' : ''
       const reason = accessFile === undefined ? '' : `: ${caller ?? 'anonymous'} sees none by the access file${remedy}`
       throw new ConfigError(`there are no skills to export${reason}`)
@@ -61,8 +58,8 @@ export const run: RunCommand<Options> = async ({ positionals: [out = '', ...posi
       prune
     })
     const served = new Set(service.indexedNames())
-    const refused = [...quarantined].filter(([name]) => !served.has(name))
-      .map(([name, reason]) => ({ name, reason: `quarantined: ${reason}` }))
+    const refused = quarantined.filter(({ name }) => !served.has(name))
+      .map(({ name, message }) => ({ name, reason: `quarantined: ${message}` }))
     const leftOut = [...report.leftOut, ...refused]
     for (const { name, reason } of leftOut) print(`left out: ${name}: ${reason}\n`)
     const changes = `${grouped(report.written)} changed, ${grouped(report.removed)} removed`
