@@ -30,7 +30,6 @@ declare module 'fastify' {
 }
 
 interface AccessOptions {
-  /** Path of the access file. */
   readonly file: string
   readonly skills: SkillManager
   readonly log: FastifyBaseLogger
@@ -50,7 +49,7 @@ interface Admission {
 /** Where clients look for an authorization server (RFC 8414 §3.1): a 401 would lead those with a token astray. */
 const OAUTH_DISCOVERY = /\/\.well-known\/(?:oauth-|openid-configuration)/
 
-/** Largest document of an issuer. */
+/** Largest document of an issuer, in bytes. */
 const MAX_ISSUER_BYTES = 1_048_576
 
 const WRITABLE_BY_OTHERS = 0o002
@@ -63,7 +62,7 @@ export async function openAccess (options: AccessOptions): Promise<Access> {
   const file = await FollowedFile.open({ name: 'the access file', setting: 'ACCESS_FILE or --access', path, log },
     (_path, text) => new Policy(path, text, skills.rootNames, publicUrl))
   const { mode } = await stat(path)
-  if ((mode & WRITABLE_BY_OTHERS) !== 0) log.warn({ path }, 'every user of this machine can write the access file')
+  if ((mode & WRITABLE_BY_OTHERS) !== 0) log.warn({ path }, 'access file is writable by every user of this machine')
   return new Access(options, file)
 }
 
@@ -150,7 +149,7 @@ export class Access {
     await app.register(fastifyCookie, { hook: false })
     app.addHook('onClose', async () => { this.file.close() })
     app.addHook('onRequest', async (request, reply) => { await this.#admit(request, reply) })
-    // The last word on caches, whatever a route has said. An open route gives everybody the same.
+    // Overrides what routes say about caches. An open route gives everybody the same.
     app.addHook('onSend', (request, reply, payload, next) => {
       const isOwn = request.routeOptions.config.isOpen !== true
       if (isOwn) reply.header('cache-control', privately(reply.getHeader('cache-control')))

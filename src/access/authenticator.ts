@@ -42,7 +42,6 @@ export class Authenticator {
       known.find((keys) => keys.isOf(entry)) ?? new IssuerKeys(entry, log, readJson))
   }
 
-  /** The holder of a token of the access file. */
   findToken (token: string): Principal | Refusal {
     return unlessExpired(this.policy.tokens.get(digestOf(token)) ?? 'invalid_token', 'token_expired')
   }

@@ -11,10 +11,8 @@ const COOLDOWN_MS = 5_000
 
 type KeysEntry = Pick<IssuerEntry, 'issuer' | 'jwks_uri'>
 
-/** Reads a JSON document of an issuer. */
 export type ReadJson = (url: string, signal: AbortSignal) => Promise<unknown>
 
-/** The keys of an issuer cannot be read. */
 export class IssuerUnavailable extends Error {}
 
 /**

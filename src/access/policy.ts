@@ -14,7 +14,6 @@ const MAX_VIEWS = 256
 
 type Entry<Key extends keyof AccessFile> = NonNullable<AccessFile[Key]> extends ReadonlyArray<infer Item> ? Item : never
 
-/** An issuer of the access file. */
 export type IssuerEntry = Required<Omit<Entry<'issuers'>, 'jwks_uri'>> & Pick<Entry<'issuers'>, 'jwks_uri'>
 
 const ISSUER_DEFAULTS = {
@@ -26,7 +25,6 @@ const ISSUER_DEFAULTS = {
   scopes: []
 }
 
-/** A rule of the file. */
 export interface Rule extends Entry<'rules'> {
   /** `FILE:LINE: rules[0]` */
   readonly where: string
@@ -53,7 +51,6 @@ export class Policy {
   /** What callers see, by the `view` of principals: one for all who are in the same groups. */
   readonly views = new LRUCache<string, View>({ max: MAX_VIEWS })
   readonly #file: YamlFile<AccessFile>
-  /** Names of all roots. */
   readonly roots: readonly string[]
   readonly #usedGroups: ReadonlySet<string>
 

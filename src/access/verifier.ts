@@ -1,5 +1,6 @@
 import { decodeJwt, errors, type JWTHeaderParameters, type JWTPayload, jwtVerify } from 'jose'
 import { own } from '../core/shared/json.ts'
+import { quote } from '../operator/setting.ts'
 import type { Refusal } from './challenge.ts'
 import { type IssuerKeys, IssuerUnavailable } from './issuer-keys.ts'
 import type { Identity, IssuerEntry } from './policy.ts'
@@ -46,11 +47,10 @@ export async function verifyToken (token: string, entry: IssuerEntry, keys: Issu
 /** Why a token was refused: for its caller, and for the log. */
 export function explainRefusal (error: unknown): readonly [refusal: Refusal, reason: string] {
   if (error instanceof errors.JWTClaimValidationFailed && error.claim === 'aud') {
-    return ['wrong_audience', 'its audience is not in the list of audiences']
+    return ['wrong_audience', `audience ${quote(String(error.payload.aud))} is not in the list of audiences`]
   }
   if (error instanceof errors.JWTExpired) return ['token_expired', 'it has expired']
   if (error instanceof IssuerUnavailable) return ['issuer_unavailable', 'the keys of the issuer cannot be read']
-  // The messages of jose name claims and headers, and quote no values.
   return ['invalid_token', error instanceof errors.JOSEError ? error.message : 'it cannot be read']
 }
 

@@ -1,19 +1,15 @@
 import type { Environment } from '../operator/setting.ts'
 
-/** What a command was given. */
 export interface Arguments<Options = object> {
   readonly positionals: readonly string[]
   /** By the names of its flags in camel case. Settings are texts that are not checked yet. */
   readonly options: Options
 }
 
-/** What a command has of the process. */
 export interface CommandContext {
-  /** The names of all commands. */
   readonly commands: readonly string[]
   readonly env: Environment
   readonly cwd: string
-  /** Writes to standard output. */
   readonly print: (text: string) => void
   /** Writes a line to standard error that changes no exit code. */
   readonly warn: (sentence: string) => void

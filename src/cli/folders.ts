@@ -26,13 +26,13 @@ export async function checkSkillsFolder (
   if (isAddress(text) || isOnNetwork(path)) return
   const stats = await stat(path).catch(() => undefined)
   if (stats?.isDirectory() === false) throw new ConfigError(`${quote(text)} is a file, not a folder of skills`)
-  const remedy = `A folder that is not there yet is given as ${quote(`./${text}`)}`
+  const remedy = `To serve a folder that does not exist yet, write ${quote(`./${text}`)}`
   if (stats === undefined && /^[\w-][\w.-]*\/[\w.-]+$/.test(text)) {
     const sentence = `${quote(text)} is not a folder here, and not an address of skills`
     throw new ConfigError(`${sentence}: did you mean ${quote(`github:${text}`)}? ${remedy}`)
   }
   if (stats === undefined && isBareWord(text)) {
-    if (commands.includes(text)) throw new ConfigError(`a command comes first: skillserve ${text} …`)
+    if (commands.includes(text)) throw new ConfigError(`put the command first: skillserve ${text} …`)
     const sentence = `${quote(text)} is not a command, and not a folder here${didYouMean(text, commands)}`
     throw new ConfigError(`${sentence} (commands: ${commands.join(', ')}). ${remedy}`)
   }

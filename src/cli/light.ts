@@ -13,7 +13,7 @@ export async function runLight (
   print: (text: string) => void, printError: (text: string) => void
 ): Promise<number | undefined> {
   if (VERSION.includes(command) && args.length === 0) {
-    const { versionText } = await import('./version.ts')
+    const { versionText } = await import('../operator/package-files.ts')
     print(`${versionText()}\n`)
     return 0
   }

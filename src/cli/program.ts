@@ -1,11 +1,11 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { SCOPES } from '../http/callers.ts'
+import { versionText } from '../operator/package-files.ts'
 import { ConfigError, didYouMean, type Setting } from '../operator/setting.ts'
 import { type SettingName, SETTINGS } from '../config/settings.ts'
 import { FAIL_ON, REPORT_FORMATS } from '../validate/report/reporter.ts'
 import { TARGET_WORDS } from '../verdicts/targets.ts'
 import type { Arguments, RunCommand } from './command.ts'
-import { versionText } from './version.ts'
 
 /** Their options are those that are declared here. */
 type AnyCommand = RunCommand<never>

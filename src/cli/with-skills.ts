@@ -134,7 +134,7 @@ async function namesIn ({ root, path, only }: Place, skills: SkillManager): Prom
   })
   if (only !== undefined) {
     if (names.includes(only)) return [only]
-    const reason = 'its name is no name of a skill, or a .skillignore hides it'
+    const reason = 'its folder name is not allowed for a skill, or a .skillignore hides it'
     throw new ConfigError(`${quote(path)} is not a skill of its folder: ${reason}`)
   }
   if (root.listed !== undefined) return names

@@ -66,16 +66,18 @@ const SourceSchema = Type.Object({
   ...CommonSchema.properties
 }, { additionalProperties: false, title: 'a mapping such as folder: ./skills' })
 
-/** An entry that fits the schema. */
 type SourceEntry = Static<typeof CommonSchema> & { readonly folder?: string }
 
 /** The file that `--config` names. */
 export const ConfigFileSchema = Type.Object({
   $schema: Type.Optional(Type.String({ title: 'a text', description: 'The address of this schema, for editors' })),
   sources: Type.Array(SourceSchema, {
-    title: 'a list of sources', description: 'In the order of precedence: the earlier wins'
+    title: 'a list of sources', description: 'In the order of precedence: on a name clash the first wins'
   })
 }, { additionalProperties: false, title: 'a mapping with the list sources' })
+
+/** Keys of searches: in a folder with the layout flat, nothing is searched. */
+const SEARCH_KEYS = ['include', 'exclude', 'prefix']
 
 const ROOT_KINDS = ['folder', ...SOURCE_KINDS.map(({ kind }) => kind)]
 
@@ -97,8 +99,9 @@ function toRoot (entry: SourceEntry, at: YamlPath, file: YamlFile<unknown>): Roo
   const known = keysOf(kind, entry.layout)
   const foreign = Object.keys(entry).find((key) => !known.includes(key))
   if (foreign !== undefined) {
-    const layout = kind === undefined ? ` with the layout ${entry.layout ?? 'flat'}` : ''
-    throw file.error([...at, foreign], `is not a setting of a source of kind ${kindName}${layout}`)
+    throw file.error([...at, foreign], SEARCH_KEYS.includes(foreign)
+      ? 'only applies to layouts other than flat'
+      : `is not a setting of a source of kind ${kindName}`)
   }
   const common = commonOf(entry, at, file)
   if (kind === undefined) return { kind: 'folder', path: resolve(dirname(file.path), entry.folder ?? ''), ...common }
@@ -113,10 +116,9 @@ function toRoot (entry: SourceEntry, at: YamlPath, file: YamlFile<unknown>): Roo
   }
 }
 
-/** The keys that an entry may have. In a folder with the layout flat, nothing is searched. */
+/** The keys that an entry may have. */
 function keysOf (kind: typeof SOURCE_KINDS[number] | undefined, layout = 'flat'): readonly string[] {
-  const searched = layout === 'flat' ? [] : ['include', 'exclude', 'prefix']
-  if (kind === undefined) return ['folder', 'name', 'layout', ...searched]
+  if (kind === undefined) return ['folder', 'name', 'layout', ...layout === 'flat' ? [] : SEARCH_KEYS]
   const common = Object.keys(CommonSchema.properties).filter((key) => key !== 'webhook' || kind.takesHooks === true)
   return [kind.kind, ...Object.keys(kind.settings), ...common]
 }

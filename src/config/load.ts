@@ -3,7 +3,6 @@ import { splitRoots } from '../sources/address/address.ts'
 import { ConfigError, didYouMean, type Environment, quote, type Setting } from '../operator/setting.ts'
 import { type Config, type SettingName, SETTINGS } from './settings.ts'
 
-/** Where settings come from. */
 export interface ConfigSources {
   /** Arguments that are not flags. */
   readonly positionals?: readonly string[]

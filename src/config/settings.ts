@@ -76,11 +76,11 @@ function setting<
  * docs/configuration.md come from here. After a change, `npm run tables` writes those tables anew.
  */
 export const SETTINGS = {
-  /** Project roots as absolute paths and as addresses of sources, the earlier wins. They need not exist. */
+  /** Project roots as absolute paths and as addresses of sources. They need not exist. */
   skillsDirs: setting(ROOT, {
     argument: 'DIR...', variable: 'SKILLS_DIR', default: './skills', separator: delimiter
-  }, 'folders of skills, or addresses of sources, the earlier wins; the variable joins several with the path ' +
-    'delimiter (`:`, on Windows `;`)', 'configuration.md#folders'),
+  }, 'folders of skills, or addresses of sources, of which the first wins on a name clash; the variable joins ' +
+    'several with the path delimiter (`:`, on Windows `;`)', 'configuration.md#folders'),
   /** The personal root as an absolute path or an address; loses to every project root. */
   personalDir: setting(ROOT, { argument: '--personal DIR', variable: 'SKILLS_PERSONAL_DIR' },
     'personal folder of skills: every other folder wins over it'),

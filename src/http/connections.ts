@@ -6,7 +6,7 @@ import fp from 'fastify-plugin'
 import { HttpProblem, PROBLEM_MEDIA_TYPE, toProblem } from './problem.ts'
 import type { Shutdown } from './shutdown.ts'
 
-/** Pipelined requests of one connection that may wait for the answer before theirs. */
+/** Pipelined requests of one connection that may wait for the answers before theirs. */
 const MAX_WAITING_REQUESTS = 16
 
 /** Time for clients with an open connection to receive `Connection: close` before the port is closed. */
@@ -15,18 +15,13 @@ const ANNOUNCE_MS = 200
 /** How long a connection that has sent no request may still do so once the server closes: Node does not end it. */
 const UNUSED_MS = 1_000
 
-/** How long clients may take to receive their last answers. */
+/** When connections that are still open are cut. */
 const DRAIN_DEADLINE_MS = 8_000
 
-/** The last answers of each connection, in the order of their requests. */
-const answers = new WeakMap<Socket, ServerResponse[]>()
+/** The answers that each connection waits for, in order, with what starts their handlers. */
+const pending = new WeakMap<Socket, Map<ServerResponse, () => void>>()
 
-/** Returns the answers that a connection has not sent whole yet. */
-function openAnswers (socket: Socket): ServerResponse[] {
-  return answers.get(socket)?.filter(({ closed }) => !closed) ?? []
-}
-
-/** Ends connections: those with too many pipelined requests, and all of them when the server closes. */
+/** Handles the requests of a connection one after the other, and closes one that sends too many ahead. Goes first. */
 export const connections = fp<{ readonly shutdown: Pick<Shutdown, 'isStopping'> }>((app, { shutdown }, done) => {
   const sockets = new Set<Socket>()
   app.server.on('connection', (socket: Socket) => {
@@ -35,20 +30,24 @@ export const connections = fp<{ readonly shutdown: Pick<Shutdown, 'isStopping'> 
   })
   app.addHook('onRequest', (request, reply, next) => {
     const { socket } = request.raw
-    const open = openAnswers(socket)
-    open.push(reply.raw)
-    answers.set(socket, open)
-    if (open.length > MAX_WAITING_REQUESTS + 1) socket.destroy()
-    else next()
+    const waiting = pending.get(socket) ?? new Map<ServerResponse, () => void>()
+    pending.set(socket, waiting.set(reply.raw, next))
+    if (waiting.size > MAX_WAITING_REQUESTS + 1) socket.destroy()
+    reply.raw.once('close', () => {
+      waiting.delete(reply.raw)
+      const [start] = waiting.values()
+      if (!socket.destroyed) start?.()
+    })
+    if (waiting.size === 1) next()
   })
-  // Node also destroys a connection whose answer has ended while its client has yet to receive a part of it.
-  app.server.closeIdleConnections = () => {
-    for (const socket of sockets) if (socket.bytesRead > 0 && openAnswers(socket).length === 0) socket.destroy()
-  }
+  app.addHook('onSend', (_request, reply, payload, next) => {
+    if (shutdown.isStopping) reply.header('connection', 'close')
+    next(null, payload)
+  })
   let deadline: NodeJS.Timeout | undefined
   app.addHook('preClose', async () => {
     deadline = setTimeout(() => {
-      app.log.warn('closing the connections that are still open, 8 s after the stop began')
+      app.log.warn('cutting the connections that are still open')
       app.server.closeAllConnections()
     }, DRAIN_DEADLINE_MS)
     if (shutdown.isStopping && sockets.size > 0) await sleep(ANNOUNCE_MS)
@@ -66,10 +65,10 @@ const PROBLEMS = { ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout', HPE_HEADER_OVERF
 export function answerClientError (this: FastifyInstance, error: ConnectionError, socket: Socket): void {
   // Node reports what follows the first error too.
   if (!socket.writable) return
-  this.log.info({ code: error.code, address: socket.remoteAddress }, 'malformed HTTP request')
-  const open = openAnswers(socket)
+  this.log.info({ code: error.code, address: socket.remoteAddress }, 'request refused')
+  const waiting = [...pending.get(socket)?.keys() ?? []]
   // Whole requests before it are answered; the last answer ends the connection.
-  const last = open.findLast(({ req }) => req.complete)
+  const last = waiting.findLast(({ req }) => req.complete)
   if (last !== undefined) {
     last.once('close', () => { socket.destroySoon() })
     return
@@ -83,6 +82,6 @@ export function answerClientError (this: FastifyInstance, error: ConnectionError
     `content-length: ${Buffer.byteLength(body)}`, '', body
   ]
   // A head in the middle of an answer would become part of its body.
-  if (open.every(({ headersSent }) => !headersSent)) socket.write(lines.join('\r\n'))
+  if (waiting.every(({ headersSent }) => !headersSent)) socket.write(lines.join('\r\n'))
   socket.destroySoon()
 }

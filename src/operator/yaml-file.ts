@@ -64,7 +64,7 @@ export function parseYamlFile<Schema extends TSchema> (
   const lineOf = (at: YamlPath): number => lineAt(offsetOf(document, at))
   const [problem] = [...document.errors, ...document.warnings]
   if (problem !== undefined) throw fail(lineAt(problem.pos[0]), `not valid YAML: ${problem.message}`)
-  visit(document, { Alias: (_key, { range }) => { throw fail(lineAt(range?.[0]), 'aliases are not taken') } })
+  visit(document, { Alias: (_key, { range }) => { throw fail(lineAt(range?.[0]), 'YAML aliases are not supported') } })
   const value: unknown = document.toJS()
   const file = {
     path,

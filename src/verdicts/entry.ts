@@ -32,8 +32,7 @@ export function createValidator (originOf?: OriginOf): Validator {
     const subject = await subjectOf(state)
     return await enter(async () => {
       await yieldIfNeeded()
-      const [validated, tokens] = [validateFindings(subject), estimateTokens(subject)]
-      return { validated, tokens, untargeted: { tokens, findings: verdictsOn(validated).findings } }
+      return { validated: validateFindings(subject), tokens: estimateTokens(subject) }
     })
   }
   /** By what is the same while no file of a skill changes. */
@@ -44,10 +43,9 @@ export function createValidator (originOf?: OriginOf): Validator {
     const isForAll = state.skill.findings.every(({ code }) => code !== 'shadowed')
     const made = (isForAll ? known.get(key) : undefined) ?? validate(state)
     if (isForAll) known.set(key, made)
-    const { validated, tokens, untargeted } = await made
-    const origin = state.state && await originOf?.(state.state)
-    if (targets === undefined && origin === undefined) return untargeted
+    const { validated, tokens } = await made
     const { targets: verdicts, findings } = verdictsOn(validated, targets)
+    const origin = state.state && await originOf?.(state.state)
     return {
       tokens,
       ...targets !== undefined && { targets: verdicts },

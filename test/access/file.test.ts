@@ -98,7 +98,7 @@ t.test('K60: the start warns of a file that all can write', async (t) => {
   writeFileSync(file, ACCESS)
   chmodSync(file, 0o666)
   const { printed } = await startProcess(t, { args: [join(folder, 'docs'), '--access', file] })
-  await printed('every user of this machine can write the access file')
+  await printed('access file is writable by every user of this machine')
 })
 
 t.test('K64: a star stands for any characters, and no name takes long', async (t) => {

@@ -88,7 +88,7 @@ t.test('K82: what cannot be started is one line on stderr, with 2 for wrong use 
     { argv: ['dev'], code: 2, line: /^missing required argument 'DIR'$/ },
     { argv: ['completion'], code: 2, line: /^missing required argument 'SHELL'$/ },
     { argv: ['completion', 'fish'], code: 2, line: /Allowed choices are bash, zsh/ },
-    { argv: ['--port', '0', 'version'], line: /^a command comes first: skillserve version …$/ },
+    { argv: ['--port', '0', 'version'], line: /^put the command first: skillserve version …$/ },
     { argv: ['--prot', '1'], line: /^unknown option '--prot' \(Did you mean --port\?\)$/ },
     { argv: ['--port'], line: /^option '--port <PORT>' argument missing$/ },
     { argv: ['--port', 'x', './elsewhere'], line: /^--port must be / },

@@ -29,15 +29,22 @@ t.test('K82: a command prints to stdout and ends with 0, a mistake prints to std
     { code: 1, stdout: '', stderr: /^skillserve: "verison" is not a command, [^\n]+\n$/ })
 })
 
-t.test('K82: version and healthcheck load few modules', async (t) => {
-  for (const args of [['version'], ['healthcheck', '--port', '1']]) {
-    const folder = t.testdir({})
+t.test('K82: a command loads what it needs', async (t) => {
+  const access = join(t.testdir({ 'access.yaml': 'rules: []\n' }), 'access.yaml')
+  for (const { args, max, never = /^$/ } of [
+    { args: ['version'], max: 12 },
+    { args: ['healthcheck', '--port', '1'], max: 12 },
+    { args: ['token', 'ann'], max: 500, never: /\/(?:fastify|markdown-it|yaml|chokidar)\// },
+    { args: ['access', access, EXAMPLES], max: 1_000, never: /\/(?:fastify|markdown-it)\// }
+  ]) {
+    const folder = fs.mkdtempSync(join(t.testdirName, 'coverage-'))
     await runProcess(t, { args, env: { NODE_V8_COVERAGE: folder } })
     const loaded = readdirSync(folder).flatMap((name) => {
       const { result } = JSON.parse(readFileSync(join(folder, name), 'utf8')) as { result: Array<{ url: string }> }
-      return result.filter(({ url }) => url.startsWith('file:'))
+      return result.map(({ url }) => url).filter((url) => url.startsWith('file:'))
     })
-    t.ok(loaded.length > 2 && loaded.length <= 12, `${args.join(' ')}: ${loaded.length}`)
+    t.ok(loaded.length > 2 && loaded.length <= max, `${args.join(' ')}: ${loaded.length}`)
+    t.strictSame(loaded.filter((url) => never.test(url)), [])
   }
 })
 

@@ -63,7 +63,7 @@ t.test('K83: wherever a folder can be given, so can a source', async (t) => {
   t.match(await run(cwd, 'lock', address),
     { code: 1, stderr: /the source repo cannot be read: there is no such repository, or the service may not read it \(not_found\)$/m }, 'no lock of what may be old')
   t.match(await run(cwd, 'sync'), {
-    code: 1, stderr: /nothing to fetch: give an address, or --config FILE with sources other than folders\n$/
+    code: 1, stderr: /nothing to sync: folders are not fetched\. Give a source address or --config FILE\n$/
   })
   t.match(await run(cwd, 'export', 'out', address, '--trust', 'none.yaml'),
     { code: 1, stderr: /TRUST_FILE or --trust/ })

@@ -49,7 +49,7 @@ t.test('K96: usage counts reads, callers, what nobody read, empty searches and r
   const files = ['audit.jsonl', 'audit.jsonl.1.gz']
   const text = await runHere(['usage', ...files, '--roots', 'skills'], { cwd })
   t.equal(text.code, 0)
-  t.match(text.stderr, /1 lines are no lines of an audit log/)
+  t.match(text.stderr, /1 line skipped: not written by an audit log/)
   t.match(text.stdout, /SKILL +READS +CALLERS\n"calculator" +2 +2\n"weather" +1 +1\n/)
   t.match(text.stdout, 'Skills that were never read: "old"\n')
   t.match(text.stdout, /"invalid_token" +2 +2\n/)

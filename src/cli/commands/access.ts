@@ -2,11 +2,10 @@ import { resolve } from 'node:path'
 import { Policy } from '../../access/policy.ts'
 import { describeAll, describeCaller, describeSkill } from '../../access/report.ts'
 import { readTextFile } from '../../operator/yaml-file.ts'
-import { openRoots } from '../../config/roots.ts'
 import { ROOT_PROBLEMS } from '../../core/roots/root.ts'
-import { SILENT } from '../../core/shared/log.ts'
 import { counted } from '../../core/shared/text.ts'
-import { createSkillManager } from '../../core/skill-manager.ts'
+import { Shutdown } from '../../http/shutdown.ts'
+import { openSkills } from '../../open-skills.ts'
 import { inColumns } from '../columns.ts'
 import type { RunCommand } from '../command.ts'
 import { fetchSources, readConfig } from '../folders.ts'
@@ -22,12 +21,12 @@ export const run: RunCommand<Options> = async ({ positionals: [name = '', ...pos
   const { as: caller, skill } = options
   const accessFile = resolve(cwd, name)
   const config = { ...await readConfig({ positionals, options }, context), accessFile }
-  const { linkTargets, publicUrl } = config
-  const { sources } = await openRoots(config, { log: SILENT, env })
-  const skills = createSkillManager({ projectRoots: sources.roots, linkTargets, watcher: false })
+  const shutdown = new Shutdown()
   try {
-    const policy = new Policy(accessFile, await readTextFile(accessFile), skills.rootNames, publicUrl)
-    await fetchSources(sources, context)
+    const unguarded = { ...config, lockFile: undefined, trustFile: undefined }
+    const { roots, skills } = await openSkills(unguarded, { env, shutdown, watcher: false })
+    const policy = new Policy(accessFile, await readTextFile(accessFile), skills.rootNames, config.publicUrl)
+    await fetchSources(roots.sources, context)
     await skills.initialize()
     for (const { name, state } of skills.roots.map(({ status }) => status)) {
       if (state !== 'ok') warn(`the folder ${name} ${ROOT_PROBLEMS[state]}: none of its skills is known`)
@@ -43,7 +42,6 @@ export const run: RunCommand<Options> = async ({ positionals: [name = '', ...pos
     }
     return 0
   } finally {
-    await skills.close()
-    await sources.close()
+    await shutdown.close()
   }
 }

@@ -15,8 +15,7 @@ export const run: RunCommand = async (args, context) => {
     // A lock keeps no state from being published.
     const { roots: { sources } } = await openSkills({ ...config, lockFile: undefined }, { env, shutdown })
     if (sources.status.length === 0) {
-      const remedy = 'give an address, or --config FILE with sources other than folders'
-      throw new ConfigError(`there is nothing to fetch: ${remedy}`)
+      throw new ConfigError('nothing to sync: folders are not fetched. Give a source address or --config FILE')
     }
     // A minute without a word looks like a program that hangs.
     await sources.sync(({ name, error, revision, skills }) => {

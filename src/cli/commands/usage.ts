@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { createGunzip } from 'node:zlib'
 import { own } from '../../core/shared/json.ts'
-import { compareCodePoints } from '../../core/shared/text.ts'
+import { compareCodePoints, counted } from '../../core/shared/text.ts'
 import { reasonOf } from '../../operator/files.ts'
 import { ConfigError } from '../../operator/setting.ts'
 import { inColumns } from '../columns.ts'
@@ -60,7 +60,7 @@ export const run: RunCommand<Options> = async ({ positionals, options }, { cwd, 
       else count(entry)
     }
   }
-  if (damaged > 0) warn(`${damaged} lines are no lines of an audit log: not counted`)
+  if (damaged > 0) warn(`${counted(damaged, 'line')} skipped: not written by an audit log`)
   const neverRead = (await namesIn(roots.map((root) => resolve(cwd, root)))).filter((name) => !read.has(name))
   const report = {
     skills: skills.rows, never_read: neverRead, empty_searches: emptySearches.rows, refusals: refusals.rows

@@ -70,17 +70,16 @@ export function formsOf (word: string): string[] {
 /** The words that are searched for, each once. Stop words and single characters of a run count only by themselves. */
 export function queryWords (query: string): readonly string[] {
   const all = [...new Set(tokenize(query))]
-  const isCharacter = (word: string): boolean => isUnspaced(word) && Array.from(word).length === 1
-  const significant = all.filter((word) => !STOP_WORDS.has(word) && !isCharacter(word))
-  return (significant.length > 0 ? significant : all).slice(0, MAX_QUERY_TERMS)
+  const telling = all.filter((word) => !STOP_WORDS.has(word) && !(isUnspaced(word) && Array.from(word).length === 1))
+  return (telling.length > 0 ? telling : all).slice(0, MAX_QUERY_TERMS)
 }
 
 /** Whether the last word of a query may be the beginning of a longer one: short words begin too many. */
-export function allowsPrefix (word: string): boolean {
+export function canBegin (word: string): boolean {
   return isUnspaced(word) || word.length > 2
 }
 
-export function allowsTypo (word: string): boolean {
+export function canBeWrong (word: string): boolean {
   return !isUnspaced(word) && word.length > 3
 }
 
@@ -90,7 +89,7 @@ export function wordMatcher (query: string): (word: string) => boolean {
   const forms = new Set(words.flatMap(formsOf))
   const last = words.at(-1) ?? ''
   const isFound = (token: string): boolean => formsOf(token).some((form) => forms.has(form)) ||
-    (allowsPrefix(last) && token.startsWith(last))
+    (canBegin(last) && token.startsWith(last))
   return (word) => tokenize(word).some(isFound)
 }
 

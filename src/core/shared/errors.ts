@@ -103,7 +103,7 @@ export const fileError = {
 
 /** Why a skill as a whole is not read: sentences of manifests, archives and revisions. */
 export const skillError = {
-  tooLarge: (name: string, exceededLimit: SkillLimit) => new SkillTooLargeError(name, exceededLimit),
+  tooLarge: (name: string, excess: SkillExcess) => new SkillTooLargeError(name, excess),
   permissionDenied: aboutSkill('file_permission_denied', (name) => `Permission denied reading skill '${name}'`),
   ioError: aboutSkill('file_io_error', (name) => `Error reading skill '${name}'`),
   noAnswer: aboutSkill('disk_not_answering', (name) => `Error reading skill '${name}'`),
@@ -113,20 +113,20 @@ export const skillError = {
 } as const
 
 /** What a skill may have too much of, for the end of a sentence. */
-export const SKILL_LIMITS = {
+export const EXCESSES = {
   too_many_files: `more than ${MAX_SKILL_ENTRIES} files and folders`,
   too_many_bytes: `more than ${MAX_SKILL_BYTES} bytes`
 } as const
 
-export type SkillLimit = keyof typeof SKILL_LIMITS
+export type SkillExcess = keyof typeof EXCESSES
 
 /** Its single files can be read. */
 export class SkillTooLargeError extends SkillError {
-  readonly exceededLimit: SkillLimit
+  readonly excess: SkillExcess
 
-  constructor (name: string, exceededLimit: SkillLimit) {
-    super('skill_too_large', `Skill '${name}' has ${SKILL_LIMITS[exceededLimit]}`)
-    this.exceededLimit = exceededLimit
+  constructor (name: string, excess: SkillExcess) {
+    super('skill_too_large', `Skill '${name}' has ${EXCESSES[excess]}`)
+    this.excess = excess
   }
 }
 
@@ -146,7 +146,7 @@ export class RevisionChangedError extends SkillError {
 
 /** Errors of a process that has no room for more work, or for more answers. */
 export const overloadError = {
-  busy: () => new SkillError('overloaded', 'The service is overloaded')
+  busy: () => new SkillError('overloaded', 'The service has more to do than it can')
 } as const
 
 /** `list_skills`' sentences, and every tool's while no root exists. */
