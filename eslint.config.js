@@ -27,7 +27,8 @@ const LAYERS = [
 /** Where lines have at most 120 columns, besides src. */
 const NARROW = [
   'eslint.config.js', 'bench/**', 'examples/**', 'scripts/**',
-  'test/{access,cli,clients,config,helper,limits,project,sources,trust,types}/**/*.ts'
+  'test/{access,cli,clients,config,core,figures,helper,library,limits,listing,project}/**/*.ts',
+  'test/{sources,trust,types}/**/*.ts'
 ]
 
 /** What the script of the pages uses. */

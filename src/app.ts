@@ -28,7 +28,6 @@ import { promptRoutes } from './routes/prompt.ts'
 import { skillRoutes } from './routes/skills.ts'
 import { validateRoute } from './routes/validate.ts'
 import { sharedSchemas } from './schemas/index.ts'
-import { catalogPages } from './ui/plugin.ts'
 import { createValidator } from './verdicts/entry.ts'
 import { wellKnown } from './well-known/well-known.ts'
 
@@ -63,9 +62,9 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   const isPublic = !loopbackOnly && !(allowedHosts.length > 0 && allowedHosts.every(isLocalName))
   const pages = options.ui === false
     ? undefined
-    : catalogPages({
-      ...options, isOverloaded, skillsOf, validate, prefix: basePath, log: logger, isPreview, readiness, translate
-    })
+    : (await import('./ui/plugin.ts')).catalogPages({
+        ...options, isOverloaded, skillsOf, validate, prefix: basePath, log: logger, isPreview, readiness, translate
+      })
 
   const { rewriteUrl } = access ?? {}
   const app: FastifyInstance = fastify(httpServerOptions({ ...options, observer, rewriteUrl }))
@@ -76,11 +75,11 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   await app.register(connections, { shutdown })
   await app.register(security, { loopbackOnly, allowedHosts })
   await app.register(errors, { basePath, translate, skillsOf })
-  await app.register(cors, { allowedOrigins })
+  if (allowedOrigins.length > 0) await app.register(cors, { allowedOrigins })
   if (access !== undefined) await app.register(access.plugin)
   await app.register(validation, { shared: [...sharedSchemas, ...toolSchemas] })
   await app.register(jsonBody)
-  await app.register(conditional, { cacheSeconds: options.cacheSeconds ?? 0 })
+  await app.register(conditional, { cacheSeconds: options.cacheSeconds ?? 0, shutdown })
   await app.register(overload, { overload: options.overload })
   for (const plugin of options.plugins ?? []) await app.register(plugin)
   await app.register(openapi, { version, basePath })

@@ -5,7 +5,7 @@ import { type IndexedSkill, readSkill } from './read-skill.ts'
 import { type Disk, realpathOrNothing } from './read/disk.ts'
 import { FileCache } from './read/file-cache.ts'
 import { IGNORE_FILE } from './read/ignore-file.ts'
-import { asRefused, isUnknown, type RefusedError } from './read/refused.ts'
+import { asRefused, isInconclusive, type RefusedError } from './read/refused.ts'
 import { isSameState, stampAt } from './read/file-stamp.ts'
 import { type Walk, walkSkill } from './read/walk.ts'
 import { type KeepOptions, type KeptRevision, KeptRevisions } from './revisions/kept-revisions.ts'
@@ -95,33 +95,23 @@ export class Catalog extends EventEmitter<CatalogEvents> {
     return opened
   }
 
-  /** Replaces the roots in one step. One with the same options object stays. */
+  /** Reads the skills of new roots, and then replaces all roots in one step. One with the same options object stays. */
   async setRoots (given: readonly RootOptions[]): Promise<void> {
-    const commit = await this.prepareRoots(given)
-    commit()
-  }
-
-  /** Reads the skills of roots that are not there yet. Returns a function that puts all of them in place. */
-  async prepareRoots (given: readonly RootOptions[]): Promise<() => void> {
     const before = this.roots
     const roots = given.map((each) => before.find(({ options }) => options === each) ?? this.#open(each))
-    await Promise.all(roots.filter((root) => !before.includes(root)).map((root) => this.refresh(root)))
-    return () => { this.#replaceRoots(roots) }
-  }
-
-  #replaceRoots (roots: readonly Root[]): void {
-    const before = this.roots
+    const added = roots.filter((root) => !before.includes(root))
+    await Promise.all(added.map((root) => this.refresh(root)))
     if (roots.length === before.length && roots.every((root, index) => root === before[index])) return
     this.roots = roots
-    const skillsOf = (root: Root) => [...root.folders.keys()].map((name) =>
-      ({ root, name, skill: this.skillsIn(root).get(name) }))
+    const changesIn = (root: Root, isAdded: boolean): readonly IndexChange[] => [...root.folders.keys()].map((name) => {
+      const skill = this.skillsIn(root).get(name)
+      return { root, name, before: isAdded ? undefined : skill, now: isAdded ? skill : undefined }
+    })
     this.#generation++
     this.#listingGeneration++
     this.emit('changed', [
-      ...before.filter((root) => !roots.includes(root)).flatMap(skillsOf)
-        .map(({ root, name, skill }) => ({ root, name, before: skill, now: undefined })),
-      ...roots.filter((root) => !before.includes(root)).flatMap(skillsOf)
-        .map(({ root, name, skill }) => ({ root, name, before: undefined, now: skill }))
+      ...before.filter((root) => !roots.includes(root)).flatMap((root) => changesIn(root, false)),
+      ...added.flatMap((root) => changesIn(root, true))
     ])
   }
 
@@ -129,12 +119,12 @@ export class Catalog extends EventEmitter<CatalogEvents> {
     this.snapshots.close()
   }
 
-  /** Goes up with each change: what is derived from the index is up to date while it is the same. */
+  /** Goes up with each change of the index. */
   get generation (): number {
     return this.#generation
   }
 
-  /** The same for what is derived from names and folders of skills alone. */
+  /** Goes up with each change of the names and folders of skills. */
   get listingGeneration (): number {
     return this.#listingGeneration
   }
@@ -291,7 +281,7 @@ export class Catalog extends EventEmitter<CatalogEvents> {
 
 /** Whether the disk fails, or the skill is being written: the next comparison may find out more. */
 function isTransient (refused: RefusedError): boolean {
-  return isUnknown(refused) || refused.refusal === 'changed'
+  return isInconclusive(refused) || refused.refusal === 'changed'
 }
 
 /** Whether the ignore files of two states of a skill say the same. What a failing disk says of them does not count. */

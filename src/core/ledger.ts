@@ -65,7 +65,7 @@ export class Ledger extends EventEmitter<LedgerEvents> {
   /** The latest that were reported. */
   readonly journal: LedgerChange[] = []
   readonly #secret = randomBytes(16).toString('hex')
-  /** How many are told the revisions of changes, which then are kept. */
+  /** Number of subscribers that get the revisions of changes: while there are any, these revisions stay readable. */
   readers = 0
   /** Goes up with each change, reported or not. */
   version = 0

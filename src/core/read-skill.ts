@@ -9,7 +9,7 @@ import {
   createSkillFilter, IGNORE_FILE, type IgnoreFile, type IgnoreRules, readIgnoreFile, type SkillFilter, unusableRules
 } from './read/ignore-file.ts'
 import type { FilePlace } from './read/open-inside.ts'
-import { asRefused, changed, isNoMainFile, RefusedError, type Refusal } from './read/refused.ts'
+import { asRefused, changed, isPassedOver, RefusedError, type Refusal } from './read/refused.ts'
 import { isSettled, stampAt, stampOf } from './read/file-stamp.ts'
 import type { SkillFolder } from './roots/list-root.ts'
 import type { Root } from './roots/root.ts'
@@ -99,16 +99,16 @@ export function describeSkill (folder: SkillFolder, { mainFiles, main, filter, r
   readonly filter?: SkillFilter | undefined
   readonly refused?: RefusedError | undefined
 }): CatalogSkill & Pick<IndexedSkill, 'headings'> {
-  const { ownName } = folder
-  const parsed = main && parseSkillBytes(main.content.bytes, ownName ?? folder.name)
+  const { nameInSource } = folder
+  const parsed = main && parseSkillBytes(main.content.bytes, nameInSource ?? folder.name)
   // The operator has renamed the skill, and its author made no mistake.
-  const isRenamed = ownName !== undefined && parsed?.summary.name === ownName
+  const isRenamed = nameInSource !== undefined && parsed?.summary.name === nameInSource
   const file = main?.name ?? mainFiles[0] ?? 'SKILL.md'
   const inMainFile = (found: Finding): Finding => ({ ...found, file })
   const findings = [
     ...mainFileFindings(mainFiles, main?.name, refused).map(inMainFile),
     ...parsed?.findings.map(inMainFile) ?? [],
-    ...isRenamed ? [inMainFile(renamedFinding(ownName, folder.name))] : [],
+    ...isRenamed ? [inMainFile(renamedFinding(nameInSource, folder.name))] : [],
     ...filter?.findings ?? []
   ]
   return {
@@ -129,7 +129,7 @@ export function describeSkill (folder: SkillFolder, { mainFiles, main, filter, r
   }
 }
 
-/** Of a skill that could not be listed, or whose ignore file could not be read: what that one hides is not known. */
+/** The rules for a skill whose folder or ignore file cannot be read: what that file hides is not known. */
 async function unreadRules (disk: Disk, { realPath }: SkillFolder): Promise<IgnoreRules | undefined> {
   try {
     if (await disk.lstat(`${realPath}/${IGNORE_FILE}`) === undefined) return undefined
@@ -148,7 +148,7 @@ async function readMainFile (
     try {
       return { name, ...await files.read({ ...place, path: name }, MAX_MAIN_FILE_BYTES, false) }
     } catch (error) {
-      if (!(error instanceof RefusedError) || !isNoMainFile(error.refusal)) throw error
+      if (!(error instanceof RefusedError) || !isPassedOver(error.refusal)) throw error
     }
   }
   return undefined

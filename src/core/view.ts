@@ -35,7 +35,7 @@ export type GrantOf = (root: string) => Grant | undefined
  * skills follows changes within a second. Every failure is a `SkillError`.
  */
 export class View {
-  /** Identifies the set of skills: a cursor of one is not valid for another. Empty where everybody sees the same. */
+  /** Identifies the set of skills: a cursor of one is not valid for another. Empty where all callers see the same. */
   readonly scope: string
   readonly parts: ViewParts
   /** The grant of a root, by its name. */

@@ -6,7 +6,7 @@ import fp from 'fastify-plugin'
 import { HttpProblem, PROBLEM_MEDIA_TYPE, toProblem } from './problem.ts'
 import type { Shutdown } from './shutdown.ts'
 
-/** Pipelined requests of one connection that may wait for the answers before theirs. */
+/** Pipelined requests of one connection that may wait for the answer before theirs. */
 const MAX_WAITING_REQUESTS = 16
 
 /** Time for clients with an open connection to receive `Connection: close` before the port is closed. */
@@ -15,13 +15,18 @@ const ANNOUNCE_MS = 200
 /** How long a connection that has sent no request may still do so once the server closes: Node does not end it. */
 const UNUSED_MS = 1_000
 
-/** When connections that are still open are cut. */
+/** How long clients may take to receive their last answers. */
 const DRAIN_DEADLINE_MS = 8_000
 
-/** The answers that each connection waits for, in order, with what starts their handlers. */
-const pending = new WeakMap<Socket, Map<ServerResponse, () => void>>()
+/** The last answers of each connection, in the order of their requests. */
+const answers = new WeakMap<Socket, ServerResponse[]>()
 
-/** Handles the requests of a connection one after the other, and closes one that sends too many ahead. Goes first. */
+/** Returns the answers that a connection has not sent whole yet. */
+function openAnswers (socket: Socket): ServerResponse[] {
+  return answers.get(socket)?.filter(({ closed }) => !closed) ?? []
+}
+
+/** Ends connections: those with too many pipelined requests, and all of them when the server closes. */
 export const connections = fp<{ readonly shutdown: Pick<Shutdown, 'isStopping'> }>((app, { shutdown }, done) => {
   const sockets = new Set<Socket>()
   app.server.on('connection', (socket: Socket) => {
@@ -30,24 +35,20 @@ export const connections = fp<{ readonly shutdown: Pick<Shutdown, 'isStopping'> 
   })
   app.addHook('onRequest', (request, reply, next) => {
     const { socket } = request.raw
-    const waiting = pending.get(socket) ?? new Map<ServerResponse, () => void>()
-    pending.set(socket, waiting.set(reply.raw, next))
-    if (waiting.size > MAX_WAITING_REQUESTS + 1) socket.destroy()
-    reply.raw.once('close', () => {
-      waiting.delete(reply.raw)
-      const [start] = waiting.values()
-      if (!socket.destroyed) start?.()
-    })
-    if (waiting.size === 1) next()
+    const open = openAnswers(socket)
+    open.push(reply.raw)
+    answers.set(socket, open)
+    if (open.length > MAX_WAITING_REQUESTS + 1) socket.destroy()
+    else next()
   })
-  app.addHook('onSend', (_request, reply, payload, next) => {
-    if (shutdown.isStopping) reply.header('connection', 'close')
-    next(null, payload)
-  })
+  // Node also destroys a connection whose answer has ended while its client has yet to receive a part of it.
+  app.server.closeIdleConnections = () => {
+    for (const socket of sockets) if (socket.bytesRead > 0 && openAnswers(socket).length === 0) socket.destroy()
+  }
   let deadline: NodeJS.Timeout | undefined
   app.addHook('preClose', async () => {
     deadline = setTimeout(() => {
-      app.log.warn('cutting the connections that are still open')
+      app.log.warn('closing the connections that are still open, 8 s after the stop began')
       app.server.closeAllConnections()
     }, DRAIN_DEADLINE_MS)
     if (shutdown.isStopping && sockets.size > 0) await sleep(ANNOUNCE_MS)
@@ -65,10 +66,10 @@ const PROBLEMS = { ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout', HPE_HEADER_OVERF
 export function answerClientError (this: FastifyInstance, error: ConnectionError, socket: Socket): void {
   // Node reports what follows the first error too.
   if (!socket.writable) return
-  this.log.info({ code: error.code, address: socket.remoteAddress }, 'request refused')
-  const waiting = [...pending.get(socket)?.keys() ?? []]
+  this.log.info({ code: error.code, address: socket.remoteAddress }, 'malformed HTTP request')
+  const open = openAnswers(socket)
   // Whole requests before it are answered; the last answer ends the connection.
-  const last = waiting.findLast(({ req }) => req.complete)
+  const last = open.findLast(({ req }) => req.complete)
   if (last !== undefined) {
     last.once('close', () => { socket.destroySoon() })
     return
@@ -82,6 +83,6 @@ export function answerClientError (this: FastifyInstance, error: ConnectionError
     `content-length: ${Buffer.byteLength(body)}`, '', body
   ]
   // A head in the middle of an answer would become part of its body.
-  if (waiting.every(({ headersSent }) => !headersSent)) socket.write(lines.join('\r\n'))
+  if (open.every(({ headersSent }) => !headersSent)) socket.write(lines.join('\r\n'))
   socket.destroySoon()
 }

@@ -51,8 +51,9 @@ export async function ofOneRevision<T> (
 
 /** Names one more request header that the answer depends on (RFC 9110 §12.5.5). */
 export function addVary (reply: FastifyReply, name: string): void {
-  const others = String(reply.getHeader('vary') ?? '').split(', ').filter((other) => other !== '')
-  reply.header('vary', [...new Set([...others, name])].join(', '))
+  const others = reply.getHeader('vary')
+  if (others === undefined) reply.header('vary', name)
+  else if (!String(others).split(', ').includes(name)) reply.header('vary', `${String(others)}, ${name}`)
 }
 
 /** Whether a header has several lines, of which Node keeps the first or joins all. @param name in lower case */

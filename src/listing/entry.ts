@@ -2,7 +2,7 @@ import { finding } from '../core/format/findings.ts'
 import type { FileContent } from '../core/read/file-content.ts'
 import type { Snapshot } from '../core/revisions/snapshot.ts'
 import type { SkillState } from '../core/revisions/state.ts'
-import { EXCESSES, SkillError, type SkillExcess, SkillTooLargeError } from '../core/shared/errors.ts'
+import { SKILL_LIMITS, SkillError, type SkillLimit, SkillTooLargeError } from '../core/shared/errors.ts'
 import type { CatalogSkill, Finding, Manifest, SkillType } from '../core/shared/skill.ts'
 
 /** What the catalog says of a skill. `null` where its files cannot be listed. */
@@ -60,15 +60,22 @@ async function describe<Validated extends ValidatedEntry> (
     return await makeEntry({ ...read, manifest: snapshot.manifest, fileFindings: snapshot.findings, state }, validate)
   }
   const isTooLarge = snapshot instanceof SkillTooLargeError
-  const fileFindings = snapshot === undefined ? [PENDING] : isTooLarge ? [tooLarge(snapshot.excess)] : []
+  const fileFindings = snapshot === undefined ? [PENDING] : isTooLarge ? [tooLarge(snapshot.exceededLimit)] : []
   return await makeEntry({ ...read, manifest: undefined, fileFindings }, validate)
 }
+
+/** Entries by what validation said of them, which is the same object while nothing changes. */
+const entries = new WeakMap<ValidatedEntry, { readonly skill: CatalogSkill, readonly entry: CatalogEntry }>()
 
 export async function makeEntry<Validated extends ValidatedEntry> (
   state: EntryState, validate: EntryValidator<Validated>
 ): Promise<CatalogEntry & Validated> {
-  const { skill: { name, metadata, frontmatter, valid }, manifest } = state
-  return {
+  const { skill, manifest } = state
+  const { name, metadata, frontmatter, valid } = skill
+  const validated = await validate(state)
+  const known = entries.get(validated)
+  if (known?.skill === skill) return known.entry as CatalogEntry & Validated
+  const entry = {
     name,
     description: metadata.description,
     type: metadata.type,
@@ -77,8 +84,20 @@ export async function makeEntry<Validated extends ValidatedEntry> (
     size_bytes: manifest?.files.reduce((sum, file) => sum + file.size_bytes, 0) ?? null,
     file_count: manifest?.files.length ?? null,
     valid,
-    ...await validate(state)
+    ...validated
   }
+  entries.set(validated, { skill, entry })
+  return entry
+}
+
+/** The JSON text of entries. */
+const texts = new WeakMap<object, string>()
+
+/** Returns an entry as JSON: the same text while nothing changes. */
+export function entryText (entry: object): string {
+  const text = texts.get(entry) ?? JSON.stringify(entry)
+  texts.set(entry, text)
+  return text
 }
 
 /** What cannot be read does not leave a skill out: its findings say what is wrong. */
@@ -87,8 +106,8 @@ function asUnreadable (error: unknown): SkillError {
   throw error
 }
 
-function tooLarge (excess: SkillExcess): Finding {
-  return finding(excess, `the skill has no revision and no manifest because it has ${EXCESSES[excess]}`,
+function tooLarge (limit: SkillLimit): Finding {
+  return finding(limit, `the skill has no revision and no manifest because it has ${SKILL_LIMITS[limit]}`,
     'Move what agents do not need out of the skill folder')
 }
 

@@ -3,7 +3,7 @@ import { yieldIfNeeded } from '../core/shared/async.ts'
 import { SkillError } from '../core/shared/errors.ts'
 import { formatCursor, pageStart } from './cursor.ts'
 import {
-  type CatalogEntry, describeListed, type EntryValidator, makeEntry, PENDING, type ValidatedEntry
+  type CatalogEntry, describeListed, entryText, type EntryValidator, makeEntry, PENDING, type ValidatedEntry
 } from './entry.ts'
 
 /** Characters of all entries in one page of GET /catalog together. */
@@ -75,7 +75,7 @@ export async function readCatalogPage<Validated extends ValidatedEntry> (
     const entry = await readEntry(skills, names[end] ?? '', validate)
     if (entry === undefined || (valid !== undefined && entry.valid !== valid)) continue
     if (filter?.accepts(entry) === false) continue
-    const text = JSON.stringify({ ...entry, ...isSearch && { score: names.length - end } })
+    const text = isSearch ? JSON.stringify({ ...entry, score: names.length - end }) : entryText(entry)
     entries.push(text)
     characters += text.length
   }
@@ -98,7 +98,7 @@ async function readEntry<Validated extends ValidatedEntry> (
     if (!(error instanceof SkillError)) throw error
     if (error.code === 'skill_not_found') return undefined
     if (error.code !== 'skill_changing') throw error
-    // It keeps nobody else's entry back.
+    // Other entries do not wait for it.
     const skill = skills.findIndexed(name)
     const pending = skill && { skill, manifest: undefined, mainFile: undefined, fileFindings: [PENDING] }
     return pending && await makeEntry(pending, validate)

@@ -27,7 +27,7 @@ interface McpOptions {
   /** Absent without a lock and a trust file. */
   readonly originOf?: OriginOf | undefined
   readonly checkOrigin: OriginCheck
-  /** Whether the process has more to do than it can. */
+  /** Whether the process is overloaded. */
   readonly isOverloaded: () => boolean
 }
 

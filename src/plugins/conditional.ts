@@ -8,37 +8,44 @@ import { RevisionChangedError } from '../core/shared/errors.ts'
 import { matchesEtag, strongEtag } from '../http/etag.ts'
 import { addVary, REVISION_HEADER } from '../http/headers.ts'
 import { HttpProblem } from '../http/problem.ts'
+import type { Shutdown } from '../http/shutdown.ts'
+
+interface ConditionalOptions {
+  /** How long shared caches may answer without asking, and once more while they ask. */
+  readonly cacheSeconds: number
+  readonly shutdown: Pick<Shutdown, 'isStopping'>
+}
 
 /** Headers that describe a body, and go with it when the answer becomes 304 (RFC 9110 §15.4.5). */
 const HEADERS_OF_BODY = ['content-type', 'content-length', 'content-range', 'content-disposition', 'accept-ranges']
 
 const MIN_COMPRESSED_BYTES = 1_024
 
-/**
- * Revalidation for every GET and HEAD: `Cache-Control`, an ETag, 304 and 412. Compression for every answer.
- * @param cacheSeconds how long shared caches may answer without asking, and once more while they ask
- */
-export const conditional = fp<{ readonly cacheSeconds: number }>(async function conditional (app, { cacheSeconds }) {
+/** Makes GET and HEAD conditional (`Cache-Control`, ETag, 304, 412), compresses answers, and ends connections. */
+export const conditional = fp<ConditionalOptions>(async function conditional (app, { cacheSeconds, shutdown }) {
   const cached = cacheSeconds === 0
     ? 'no-cache'
     : `public, max-age=0, s-maxage=${cacheSeconds}, stale-while-revalidate=${cacheSeconds}`
 
   app.addHook('onSend', (request, reply, payload, next) => {
-    const { method, headers: { 'if-none-match': ifNoneMatch } } = request
+    const { method, headers } = request
     const { statusCode: status } = reply
     const isRead = method === 'GET' || method === 'HEAD'
+    if (shutdown.isStopping) reply.header('connection', 'close')
     if (!reply.hasHeader('cache-control')) {
       reply.header('cache-control', status >= 400 ? 'no-store' : isRead ? cached : 'no-cache')
     }
     const revision = request.pinnedView?.onlyRevision
     if (revision !== undefined && status < 400) reply.header(REVISION_HEADER, revision)
+    const isVarying = (status === 206 || !isShort(payload)) && isCompressible(String(reply.getHeader('content-type')))
+    if (isVarying) addVary(reply, 'accept-encoding')
     // Without this header the plugin also compresses what mime-db calls compressible: SVG and application/octet-stream.
-    if (!isCompressible(String(reply.getHeader('content-type')))) request.headers['x-no-compression'] = 'true'
-    else if (status === 206 || !isShort(payload)) addVary(reply, 'accept-encoding')
+    if (!isVarying || headers['accept-encoding'] === undefined) headers['x-no-compression'] = 'true'
     if (!isRead || (status !== 200 && status !== 206)) return next(null, payload)
 
     const etag = etagOf(reply, payload)
     const problem = preconditionProblem(request, reply, etag)
+    const { 'if-none-match': ifNoneMatch } = headers
     const isKnown = etag !== undefined && ifNoneMatch !== undefined && matchesEtag(ifNoneMatch, etag)
     if (payload instanceof Readable && (problem !== undefined || isKnown || method === 'HEAD')) payload.destroy()
     if (problem !== undefined) return next(problem)
@@ -47,7 +54,7 @@ export const conditional = fp<{ readonly cacheSeconds: number }>(async function 
       if (ifNoneMatch.includes(`W/${etag}`)) reply.header('etag', `W/${etag}`)
       reply.code(304)
       for (const name of HEADERS_OF_BODY) reply.removeHeader(name)
-      request.headers['x-no-compression'] = 'true'
+      headers['x-no-compression'] = 'true'
     }
     if (method !== 'HEAD' || (!isKnown && isShort(payload))) return next(null, isKnown ? null : payload)
     // An empty stream gets the headers of compression without its work, and Fastify's own hook reads it to its end.
@@ -58,26 +65,33 @@ export const conditional = fp<{ readonly cacheSeconds: number }>(async function 
   await app.register(compress, {
     globalDecompression: false, encodings: ['br', 'gzip'], threshold: MIN_COMPRESSED_BYTES, customTypes: isCompressible
   })
-
-  // Compressed bytes may differ between replicas: their tag is the weak form of that of the content.
-  const weaken: onSendHookHandler = (_request, reply, payload, next) => {
-    const etag = String(reply.getHeader('etag'))
-    if (reply.hasHeader('content-encoding')) {
-      if (etag.startsWith('"')) reply.header('etag', `W/${etag}`)
-      // Ranges are ranges of the uncompressed bytes.
-      reply.removeHeader('accept-ranges')
-    }
-    next(null, payload)
-  }
   app.addHook('onRoute', (route) => {
     const hooks = [route.onSend ?? []].flat()
-    // The first of HEAD is Fastify's own, which drops the body: the coding of the answer has to be known before.
-    const last = route.method === 'HEAD' ? hooks.splice(0, 1) : []
-    route.onSend = [...hooks, weaken, ...last]
+    const compressBody = hooks.splice(-1).map(weaklyTagged)
+    // Of HEAD the one before is Fastify's own, which drops the body: the coding of the answer has to be known first.
+    const dropBody = route.method === 'HEAD' ? hooks.splice(-1) : []
+    route.onSend = [...hooks, ...compressBody, ...dropBody]
   })
 }, { name: 'conditional' })
 
-/** The ETag of the route, or that of the body. */
+/** Runs the hook of @fastify/compress where it may compress. Compressed bytes have the weak form of their tag. */
+function weaklyTagged (compressBody: onSendHookHandler): onSendHookHandler {
+  return function (request, reply, payload, next) {
+    if (request.headers['x-no-compression'] !== undefined) return next(null, payload)
+    compressBody.call(this, request, reply, payload, (error?: Error | null, compressed?: unknown) => {
+      if (reply.hasHeader('content-encoding')) {
+        const etag = String(reply.getHeader('etag'))
+        if (etag.startsWith('"')) reply.header('etag', `W/${etag}`)
+        // Ranges are ranges of the uncompressed bytes.
+        reply.removeHeader('accept-ranges')
+      }
+      if (error) next(error)
+      else next(null, compressed)
+    })
+  }
+}
+
+/** Returns the ETag of the route, or that of the body. */
 function etagOf (reply: FastifyReply, payload: unknown): string | undefined {
   if (!reply.hasHeader('etag') && reply.getHeader('cache-control') !== 'no-store' && hasLength(payload)) {
     reply.header('etag', strongEtag(sha256(payload)))
@@ -85,7 +99,7 @@ function etagOf (reply: FastifyReply, payload: unknown): string | undefined {
   return reply.getHeader('etag')?.toString()
 }
 
-/** What is wrong where `If-Match` names neither the ETag of the answer nor its revision (RFC 9110 §13.1.1). */
+/** Returns the problem where `If-Match` names neither the ETag of the answer nor its revision (RFC 9110 §13.1.1). */
 function preconditionProblem ({ headers }: FastifyRequest, reply: FastifyReply, etag: string | undefined) {
   const { 'if-match': ifMatch } = headers
   if (ifMatch === undefined) return undefined

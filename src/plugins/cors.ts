@@ -4,7 +4,6 @@ import { EXPOSED_HEADERS } from '../http/headers.ts'
 
 /** Opens every route to the web pages of some origins. After `errors`, whose handler its `OPTIONS` route gets then. */
 export const cors = fp<{ readonly allowedOrigins: readonly string[] }>(async function cors (app, { allowedOrigins }) {
-  if (allowedOrigins.length === 0) return
   await app.register(fastifyCors, {
     // With a list the plugin would answer the preflight of any page.
     origin: async (origin = '') => allowedOrigins.includes(origin.toLowerCase()) && origin,

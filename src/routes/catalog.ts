@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { describeState } from '../listing/entry.ts'
+import { describeState, entryText } from '../listing/entry.ts'
 import { readCatalogPage } from '../listing/pages.ts'
 import type { SkillsOf } from '../http/callers.ts'
 import { HttpProblem } from '../http/problem.ts'
@@ -9,7 +9,7 @@ import {
 } from '../schemas/catalog.ts'
 import { answer, json } from '../openapi/responses.ts'
 import { SkillNameParamsSchema } from '../schemas/skills.ts'
-import { jsonText } from '../http/send/json.ts'
+import { jsonText, keptJson } from '../http/send/json.ts'
 import { ofOneRevision, REVISION_HEADER, type RevisionsOf } from '../http/headers.ts'
 import { viewAtRevision } from '../http/revision.ts'
 import { own } from '../core/shared/json.ts'
@@ -75,6 +75,6 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
     const entry = await skills.read(request.params.name, (state) =>
       describeState(state, (all) => validate(all, targets)))
     if (entry.revision !== null) reply.header(REVISION_HEADER, entry.revision)
-    return jsonText(reply, JSON.stringify(entry))
+    return keptJson(reply, entry, entryText)
   })
 }

@@ -27,7 +27,7 @@ export interface ToolRegistry {
 interface ToolRegistryOptions {
   /** Receives unexpected errors, and errors of the operating system, which callers do not see. */
   readonly onError?: (error: unknown, toolName: string) => void
-  /** Whether the process has more to do than it can: costly tools are refused then. Default: never. */
+  /** Whether the process is overloaded: costly tools are refused then. Default: never. */
   readonly isOverloaded?: () => boolean
 }
 

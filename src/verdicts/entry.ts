@@ -32,7 +32,8 @@ export function createValidator (originOf?: OriginOf): Validator {
     const subject = await subjectOf(state)
     return await enter(async () => {
       await yieldIfNeeded()
-      return { validated: validateFindings(subject), tokens: estimateTokens(subject) }
+      const [validated, tokens] = [validateFindings(subject), estimateTokens(subject)]
+      return { validated, tokens, untargeted: { tokens, findings: verdictsOn(validated).findings } }
     })
   }
   /** By what is the same while no file of a skill changes. */
@@ -43,9 +44,10 @@ export function createValidator (originOf?: OriginOf): Validator {
     const isForAll = state.skill.findings.every(({ code }) => code !== 'shadowed')
     const made = (isForAll ? known.get(key) : undefined) ?? validate(state)
     if (isForAll) known.set(key, made)
-    const { validated, tokens } = await made
-    const { targets: verdicts, findings } = verdictsOn(validated, targets)
+    const { validated, tokens, untargeted } = await made
     const origin = state.state && await originOf?.(state.state)
+    if (targets === undefined && origin === undefined) return untargeted
+    const { targets: verdicts, findings } = verdictsOn(validated, targets)
     return {
       tokens,
       ...targets !== undefined && { targets: verdicts },

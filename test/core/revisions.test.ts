@@ -17,13 +17,15 @@ async function revisionOf ({ app }: Service): Promise<string> {
 }
 
 async function start (t: Test, keep: ServiceOptions['keep'] = {}, files: Record<string, string> = { 'a.txt': 'one' }) {
-  const service = await buildService(t, { files: { demo: skill('demo', files), other: skill('other') }, options: { keep } })
+  const service = await buildService(t,
+    { files: { demo: skill('demo', files), other: skill('other') }, options: { keep } })
   return { service, edit: (text: string) => { fs.writeFileSync(join(service.root, 'demo/a.txt'), text) } }
 }
 
 /** A service with two roots, of which the first wins, beside `new`. */
 async function startTwo (t: Test, siblings: NonNullable<ServiceOptions['siblings']>): Promise<Service> {
-  return await buildService(t, { files: null, options: { roots: ['first', 'second'], siblings: { first: {}, second: {}, ...siblings } } })
+  return await buildService(t,
+    { files: null, options: { roots: ['first', 'second'], siblings: { first: {}, second: {}, ...siblings } } })
 }
 
 t.test('K59: a revision that was handed out stays readable after the skill has moved on or is gone', async (t) => {
@@ -40,7 +42,8 @@ t.test('K59: a revision that was handed out stays readable after the skill has m
 
 t.test('K58 K59: the revision that a refusal names is kept from then on', async (t) => {
   const { service, edit } = await start(t)
-  const [present = ''] = /sha256:[\da-f]{64}/.exec((await service.app.inject(`/skills/demo?revision=${NEVER}`)).payload) ?? []
+  const [present = ''] = /sha256:[\da-f]{64}/.exec(
+    (await service.app.inject(`/skills/demo?revision=${NEVER}`)).payload) ?? []
   edit('two')
   t.equal(await textAt(service, present), 'one')
 })
@@ -68,7 +71,8 @@ t.test('K59: revisions that were used last stay within the bytes, and 0 keeps no
     await textAt(service, revisions[0] ?? '')
   }
   edit('now')
-  t.strictSame(await Promise.all(revisions.map(async (revision) => (await textAt(service, revision)).at(0))), ['a', 'r', 'r', 'd'])
+  t.strictSame(await Promise.all(revisions.map(async (revision) => (await textAt(service, revision)).at(0))),
+    ['a', 'r', 'r', 'd'])
 
   for (const keep of [{ keepMs: 0 }, { maxBytes: 0 }]) {
     const none = await start(t, keep)
@@ -113,25 +117,32 @@ t.test('K58: a label is that of the revision', async (t) => {
   const { service } = await start(t)
   const first = await revisionOf(service)
   fs.writeFileSync(join(service.root, 'demo/SKILL.md'), skillText('renamed'))
-  const calling = (revision: string) => service.post(`/agent/tool-call?revision=${revision}`, { function: { name: 'skill', arguments: { skill: 'demo' } } })
+  const calling = (revision: string) =>
+    service.post(`/agent/tool-call?revision=${revision}`, { function: { name: 'skill', arguments: { skill: 'demo' } } })
   t.match((await calling(first)).text, 'Instructions of demo')
 })
 
 t.test('K53 K58: all results under one revision are of one state, whenever a file changes', async (t) => {
   const disk = createFaultyDisk()
-  const service = await buildService(t, { files: { demo: skill('demo', { docs: { 'a.md': 'one' } }) }, options: { disk } })
+  const service = await buildService(t,
+    { files: { demo: skill('demo', { docs: { 'a.md': 'one' } }) }, options: { disk } })
   const write = (text: string) => {
     fs.writeFileSync(join(service.root, 'demo/SKILL.md'), skillText('demo', text))
     fs.writeFileSync(join(service.root, 'demo/docs/a.md'), text)
   }
-  const calls = [['get_skill', { skill_name: 'demo' }], ['read_file_in_skill', { skill_name: 'demo', file_path: 'docs/a.md' }]].map(([name, args]) => ({ function: { name, arguments: args } }))
+  const calls = [['get_skill', { skill_name: 'demo' }],
+    ['read_file_in_skill', { skill_name: 'demo', file_path: 'docs/a.md' }]].map(([name, args]) =>
+    ({ function: { name, arguments: args } }))
   for (let moment = 1; ; moment++) {
     write('one')
     let operations = 0
     disk.intercept = () => { if (++operations === moment) write('two') }
-    const answer = (await service.app.inject({ method: 'POST', url: '/agent/tool-call?revision=current', payload: calls })).json<Array<{ content: string }>>()
+    const answer = (await service.app.inject({
+      method: 'POST', url: '/agent/tool-call?revision=current', payload: calls
+    })).json<Array<{ content: string }>>()
     const [document, file] = answer.map(({ content }) => content)
-    if (file === undefined || document?.includes(`---\\n${file}`) !== true) t.fail(`a mixture when changed before operation ${moment}: ${JSON.stringify(answer)}`)
+    if (file === undefined || document?.includes(`---\\n${file}`) !==
+      true) t.fail(`a mixture when changed before operation ${moment}: ${JSON.stringify(answer)}`)
     if (operations >= moment) continue
     t.ok(moment > 5, `${moment} moments`)
     break
@@ -148,13 +159,18 @@ t.test('K59: what the present skill hides is not read from a revision that anoth
   for (const path of ['a.txt', 'SKILL.md']) t.equal(await textAt(service, revision, path), 'revision_changed')
 })
 
-t.test('K59: what the present skill hides is not read from a skill that it hides, and the revision that is named is its own', async (t) => {
-  const service = await startTwo(t, { second: { demo: skill('demo', { 'a.txt': 'secret' }) }, new: { demo: skill('demo', { '.skillignore': 'a.txt\n' }) } })
+t.test('K59: what the present skill hides is not read from a namesake, and its own revision is named', async (t) => {
+  const service = await startTwo(t,
+    {
+      second: { demo: skill('demo', { 'a.txt': 'secret' }) },
+      new: { demo: skill('demo', { '.skillignore': 'a.txt\n' }) }
+    })
   const revision = await revisionOf(service)
   fs.renameSync(join(service.folder, 'new/demo'), join(service.folder, 'first/demo'))
   const present = await revisionOf(service)
   for (const text of ['other', 'another']) {
-    t.match((await service.app.inject(`/skills/demo/files/a.txt?revision=${revision}`)).json(), { code: 'revision_changed', error: `The skill has changed: its revision is ${present} now` })
+    t.match((await service.app.inject(`/skills/demo/files/a.txt?revision=${revision}`)).json(),
+      { code: 'revision_changed', error: `The skill has changed: its revision is ${present} now` })
     fs.writeFileSync(join(service.folder, 'second/demo/other.txt'), text)
   }
 })
@@ -193,5 +209,7 @@ t.test('K59: equal files of several revisions count once', async (t) => {
     revisions.push(await revisionOf(service))
   }
   edit('now')
-  for (const [index, text] of ['one', 'two', 'three'].entries()) t.equal(await textAt(service, revisions[index] ?? ''), text)
+  for (const [index, text] of ['one', 'two', 'three'].entries()) {
+    t.equal(await textAt(service, revisions[index] ?? ''), text)
+  }
 })

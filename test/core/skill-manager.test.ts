@@ -4,7 +4,9 @@ import fc from 'fast-check'
 import t from 'tap'
 import type { SkillManager } from '../../src/core/skill-manager.ts'
 import { codePoint } from '../helper/code-point.ts'
-import { createFaultyDisk, createManager, failing, outcome, skill, skills, skillText, startManager, textOf } from '../helper/skills.ts'
+import {
+  createFaultyDisk, createManager, failing, outcome, skill, skills, skillText, startManager, textOf
+} from '../helper/skills.ts'
 import { statusOf } from '../../src/http/readiness.ts'
 
 async function document (manager: SkillManager, name: string) {
@@ -18,7 +20,8 @@ t.test('K11 K12: every skill of every root by name, sorted by code point', async
     personal: skills('mine', 'alpha'),
     empty: {}
   })
-  const manager = await startManager(t, [join(base, 'a'), join(base, 'b'), { path: join(base, 'personal'), type: 'personal' }])
+  const manager = await startManager(t,
+    [join(base, 'a'), join(base, 'b'), { path: join(base, 'personal'), type: 'personal' }])
   const names = await manager.list()
   t.strictSame(names, ['Alpha', 'alpha', 'mine', 'without main file', 'zebra', '\uFFFD', '\u{1F600}'])
   const empty = await startManager(t, [join(base, 'empty')])
@@ -26,12 +29,15 @@ t.test('K11 K12: every skill of every root by name, sorted by code point', async
 })
 
 t.test('K5: a name is compared exactly', async (t) => {
-  const manager = await startManager(t, [t.testdir({ ...skills('demo', 'é', 'sp ace'), constructor: skill('constructor') })])
+  const manager = await startManager(t,
+    [t.testdir({ ...skills('demo', 'é', 'sp ace'), constructor: skill('constructor') })])
   for (const name of ['demo', 'é', 'sp ace', 'constructor']) t.equal((await manager.find(name))?.name, name)
-  for (const name of ['Demo', 'DEMO', 'demo ', ' demo', 'e\u0301', 'sp%20ace', '.', '..', '', 'demo/', './demo', '__proto__', 'toString', 'demo\0', '\uD800', 'x'.repeat(5_000)]) {
+  for (const name of ['Demo', 'DEMO', 'demo ', ' demo', 'e\u0301', 'sp%20ace', '.', '..', '', 'demo/', './demo',
+    '__proto__', 'toString', 'demo\0', '\uD800', 'x'.repeat(5_000)]) {
     t.equal(await manager.find(name), undefined, JSON.stringify(name.slice(0, 20)))
   }
-  await fc.assert(fc.asyncProperty(fc.string({ unit: codePoint }), async (name) => name === 'demo' || await manager.find(name) === undefined))
+  await fc.assert(fc.asyncProperty(fc.string({ unit: codePoint }),
+    async (name) => name === 'demo' || await manager.find(name) === undefined))
 })
 
 t.test('K6: casings of the main file, and who prefers which', async (t) => {
@@ -57,16 +63,20 @@ t.test('K6: casings of the main file, and who prefers which', async (t) => {
   t.strictSame(await read('three'), ['MD', 'MD', 'MD', 'MD', 'MD'])
   t.equal(await textOf(() => document(manager, 'none')), "main_file_not_found: SKILL.MD not found for skill 'none'")
   t.equal(await textOf(() => document(manager, 'broken')), 'md', 'what is not a file is passed over')
-  t.equal(await textOf(() => manager.read('lower', (skill) => skill.file('Skill.md'))), "file_not_found: File 'Skill.md' not found in skill 'lower'", 'only the two usual spellings fall back')
-  t.equal(await textOf(() => manager.read('lower', (skill) => skill.file('docs/SKILL.md'))), "file_not_found: File 'docs/SKILL.md' not found in skill 'lower'", 'only at the top')
+  t.equal(await textOf(() => manager.read('lower', (skill) => skill.file('Skill.md'))),
+    "file_not_found: File 'Skill.md' not found in skill 'lower'", 'only the two usual spellings fall back')
+  t.equal(await textOf(() => manager.read('lower', (skill) => skill.file('docs/SKILL.md'))),
+    "file_not_found: File 'docs/SKILL.md' not found in skill 'lower'", 'only at the top')
   t.match((await manager.find('both'))?.findings.map(({ code }) => code), ['main_file_ambiguous'])
   t.match((await manager.find('lower'))?.findings.map(({ code }) => code), ['main_file_casing'])
 })
 
 t.test('K7: the earlier root wins, a project root beats the personal one, the loser comes back', async (t) => {
   const version = (text: string) => ({ demo: { 'SKILL.md': skillText('demo', text) } })
-  const base = t.testdir({ one: version('one'), two: version('two'), personal: { ...version('personal'), mine: skill('mine') } })
-  const manager = await startManager(t, [join(base, 'one'), join(base, 'two'), { path: join(base, 'personal'), type: 'personal' }])
+  const base =
+    t.testdir({ one: version('one'), two: version('two'), personal: { ...version('personal'), mine: skill('mine') } })
+  const manager = await startManager(t,
+    [join(base, 'one'), join(base, 'two'), { path: join(base, 'personal'), type: 'personal' }])
   const state = async () => {
     const found = await manager.find('demo')
     const body = (await manager.loadSkill('demo'))?.content.split('---\n').at(-1)
@@ -105,13 +115,17 @@ t.test('K14: a root that may not be read, beside one that is missing and one tha
 })
 
 t.test('K33: the interfaces of the seeds', async (t) => {
-  const base = t.testdir({ root: { good: skill('good'), bad: { 'SKILL.md': 'text' }, none: {} }, personal: skills('mine') })
+  const base =
+    t.testdir({ root: { good: skill('good'), bad: { 'SKILL.md': 'text' }, none: {} }, personal: skills('mine') })
   const manager = createManager(t, [join(base, 'root'), { path: join(base, 'personal'), type: 'personal' }])
   await manager.initialize()
   const path = join(base, 'root/good')
-  const metadata = { name: 'good', description: 'What good is for', type: 'project', skillPath: path, path: join(path, 'SKILL.md') }
+  const metadata = {
+    name: 'good', description: 'What good is for', type: 'project', skillPath: path, path: join(path, 'SKILL.md')
+  }
   t.strictSame(manager.getAvailableSkills()[0], metadata)
-  t.strictSame(manager.getAvailableSkills().map(({ name, type }) => `${name} ${type}`), ['good project', 'mine personal'])
+  t.strictSame(manager.getAvailableSkills().map(({ name, type }) => `${name} ${type}`),
+    ['good project', 'mine personal'])
   t.strictSame(manager.getSkills().map(({ name }) => name), ['bad', 'good', 'mine'])
   t.strictSame(await manager.available(), manager.getAvailableSkills())
   t.strictSame(manager.availableIndexed(), manager.getAvailableSkills())

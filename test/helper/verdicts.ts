@@ -9,7 +9,7 @@ import {
 export interface SkillParts {
   readonly folder?: string
   /** The name in its source, where the folder has another one by a prefix. */
-  readonly ownName?: string
+  readonly nameInSource?: string
   readonly text?: string
   /** Instead of a text. */
   readonly bytes?: Buffer | undefined
@@ -24,7 +24,7 @@ export interface SkillParts {
 
 /** A skill in memory, as every door hands it to the rules. */
 export async function subjectFor ({
-  folder = 'demo', ownName, text, bytes = text === undefined
+  folder = 'demo', nameInSource, text, bytes = text === undefined
     ? undefined
     : Buffer.from(text), mainFile = 'SKILL.md', mainFiles = bytes === undefined
     ? []
@@ -37,7 +37,7 @@ export async function subjectFor ({
     path: `/skills/${folder}`,
     realPath: `/skills/${folder}`,
     linked: false,
-    ...ownName !== undefined && { ownName }
+    ...nameInSource !== undefined && { nameInSource }
   }, {
     mainFiles,
     main: document && { name: mainFile, content: document },

@@ -36,14 +36,20 @@ t.test('K33: problems of a skill are validation errors; warnings are not', async
     isValid: false
   })
   t.match(parseSkillFile(join(root, 'bare', 'SKILL.md')), {
-    frontmatter: {}, content: '# No frontmatter', skillMetadata: { name: 'bare' }, validationErrors: ['SKILL.md has no frontmatter'], isValid: false
+    frontmatter: {},
+    content: '# No frontmatter',
+    skillMetadata: { name: 'bare' },
+    validationErrors: ['SKILL.md has no frontmatter'],
+    isValid: false
   })
   t.match(parseSkillFile(join(root, 'demo', 'SKILL.md')), { validationErrors: [], isValid: true })
 })
 
 t.test('K33: a file that cannot be read is a validation error', async t => {
   const root = t.testdir({
-    demo: { 'latin1.md': '', 'large.md': '', 'limit.md': '', 'locked.md': 'x', folder: {}, loop: t.fixture('symlink', 'loop') }
+    demo: {
+      'latin1.md': '', 'large.md': '', 'limit.md': '', 'locked.md': 'x', folder: {}, loop: t.fixture('symlink', 'loop')
+    }
   })
   const at = (name: string) => join(root, 'demo', name)
   writeFileSync(at('latin1.md'), Buffer.from([0x63, 0xe9]))
@@ -63,7 +69,8 @@ t.test('K33: a file that cannot be read is a validation error', async t => {
   if (process.getuid?.() !== 0) rows.push(['locked.md', "Permission denied reading SKILL.MD for skill 'demo'"])
   for (const [name, error] of rows) {
     const { frontmatter, content, skillMetadata, validationErrors, isValid } = parseSkillFile(at(name))
-    t.strictSame({ content, validationErrors, isValid }, { content: '', validationErrors: [error], isValid: false }, JSON.stringify(name))
+    t.strictSame({ content, validationErrors, isValid }, { content: '', validationErrors: [error], isValid: false },
+      JSON.stringify(name))
     t.same(frontmatter, {})
     t.equal(skillMetadata.path, at(name))
   }
@@ -77,7 +84,9 @@ t.test('K33: a FIFO is refused at once', { skip: process.platform === 'win32' },
   t.strictSame(parseSkillFile(path).validationErrors, ["SKILL.MD not found for skill 'demo'"])
 })
 
-t.test('K33: a file whose size is not known beforehand is read to its end', { skip: process.platform !== 'linux' }, async t => {
+t.test('K33: a file whose size is not known beforehand is read to its end', {
+  skip: process.platform !== 'linux'
+}, async t => {
   t.match(parseSkillFile('/proc/self/status').content, 'Pid:')
 })
 
@@ -100,18 +109,21 @@ t.test('K33: the seed\'s factory gives the seed\'s tool', async (t) => {
 t.test('K30: execute answers with the two messages', async (t) => {
   const answer = await createSkillTool({ skillManager }).execute({ skill: ' demo ' })
   t.same(answer, {
-    llmContent: '[{"type":"text","text":"<command-message>demo is running…</command-message>\\n<command-name>demo</command-name>"},' +
+    llmContent: '[{"type":"text","text":"<command-message>demo is ' +
+      'running…</command-message>\\n<command-name>demo</command-name>"},' +
       '{"type":"text","text":"Base directory for this skill: /srv/demo-folder\\n\\nbody of demo","isMeta":true}]',
     returnDisplay: 'Loaded skill: demo'
   })
 })
 
 t.test('K29: the folder\'s name is the second choice', async (t) => {
-  t.match(await createSkillTool({ skillManager }).execute({ skill: 'demo-folder' }), { returnDisplay: 'Loaded skill: demo' })
+  t.match(await createSkillTool({ skillManager }).execute({ skill: 'demo-folder' }),
+    { returnDisplay: 'Loaded skill: demo' })
 })
 
 t.test('K30: a skill that is not there', async (t) => {
-  t.same(await createSkillTool({ skillManager }).execute({ skill: '../demo' }), { isError: true, llmContent: 'Skill "../demo" not found' })
+  t.same(await createSkillTool({ skillManager }).execute({ skill: '../demo' }),
+    { isError: true, llmContent: 'Skill "../demo" not found' })
 })
 
 t.test('K30: a skill that cannot be read is an answer, as through the service', async (t) => {
@@ -120,7 +132,10 @@ t.test('K30: a skill that cannot be read is an answer, as through the service', 
   t.teardown(() => manager.close())
   await manager.initialize()
   const { execute } = createSkillTool({ skillManager: manager })
-  t.strictSame(await execute({ skill: 'demo' }), { isError: true, llmContent: "SKILL.MD contains invalid UTF-8 for skill 'demo'" })
-  const broken = createSkillTool({ skillManager: { ...skillManager, readSkillBody: async () => { throw new TypeError('a fault of the program') } } })
+  t.strictSame(await execute({ skill: 'demo' }),
+    { isError: true, llmContent: "SKILL.MD contains invalid UTF-8 for skill 'demo'" })
+  const broken = createSkillTool({
+    skillManager: { ...skillManager, readSkillBody: async () => { throw new TypeError('a fault of the program') } }
+  })
   await t.rejects(broken.execute({ skill: 'demo' }), TypeError)
 })

@@ -47,7 +47,7 @@ t.test('K68: the page with the list of skills is refused with the lists, as a pa
     const page = await ask(target)
     t.equal(page.status, 503, target)
     t.match(page.headers.get('retry-after'), /^[1-9]\d*$/)
-    t.match(await page.text(), /<h1>[^]*more to do than it can/)
+    t.match(await page.text(), /<h1>[^]*The service is overloaded/)
   }
   t.equal((await ask('/ui/skills/demo')).status, 200)
   t.equal((await fetch(url)).status, 200, 'the list of doors')
@@ -57,12 +57,12 @@ t.test('K68: under overload a search is refused in the form of its door, and oth
   const { url } = await buildOverloaded(t, { maxRssBytes: 1 })
   const ask = async (bytes: Buffer) => (await rawRequest(url, bytes)).json()
 
-  t.match(await ask(jsonRequest('POST', '/agent/tools/search_skills', { query: 'demo' })), { error: 'The service has more to do than it can' })
+  t.match(await ask(jsonRequest('POST', '/agent/tools/search_skills', { query: 'demo' })), { error: 'The service is overloaded' })
   const [search, list] = await ask(jsonRequest('POST', '/agent/tool-call', [
     { type: 'tool_use', id: 'a', name: 'search_skills', input: { query: 'demo' } },
     { type: 'tool_use', id: 'b', name: 'list_skills', input: {} }
   ])) as readonly object[]
-  t.match(search, { type: 'tool_result', tool_use_id: 'a', is_error: true, content: /more to do than it can/ })
+  t.match(search, { type: 'tool_result', tool_use_id: 'a', is_error: true, content: /The service is overloaded/ })
   t.notMatch(list, { is_error: true })
   const called = (await rawRequest(url, mcpCall('tools/call', { name: 'search_skills', arguments: { query: 'demo' } }))).text
   t.match(called, /"isError":true/)

@@ -89,7 +89,7 @@ t.test('K79: verdicts that hang on more than the code of a finding', async (t) =
     [also('allowed-tools: {}'), 'allowed_tools_not_text', said('refused skills-ref')],
     [also('metadata: { a: b }'), 'frontmatter_flow_style', said('ok spec; refused skills-ref')],
     [also('license: &a MIT', 'compatibility: *a'), 'yaml_refused', said('refused spec skills-ref; not_loaded codex mcp discovery-0.1.0 discovery-0.2.0')],
-    [{ ...GOOD, folder: 'team-demo', ownName: 'demo' }, 'name_prefixed', said('ok spec codex; refused skills-ref gh-skill; changed claude-code; warned vscode')],
+    [{ ...GOOD, folder: 'team-demo', nameInSource: 'demo' }, 'name_prefixed', said('ok spec codex; refused skills-ref gh-skill; changed claude-code; warned vscode')],
     [also('metadata: [a]'), 'metadata_not_mapping', said('refused skills-ref')],
     [also('metadata:', '  internal: true'), 'discovery_internal', said('warned skills-cli discovery-0.1.0 discovery-0.2.0')],
     [{ text: `---\nname: demo\n${D}\n---\n` }, 'body_empty', said('warned spec; ok codex')],

@@ -150,7 +150,7 @@ export class ChangeFeed {
     return undefined
   }
 
-  /** The change that the view sees, if it sees one, and what it adds to the sum. */
+  /** Returns the change as the view sees it, and what it adds to the sum; undefined where the view sees none. */
   #seen ({ name, before, now }: LedgerChange): { change: SkillChange, difference: bigint } | undefined {
     const had = this.#contentIn(name, before)
     const has = this.#contentIn(name, now)

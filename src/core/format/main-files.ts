@@ -1,4 +1,4 @@
-/** Which main file is taken when a folder has several: get_skill's spelling, or everybody else's. */
+/** Which main file is taken when a folder has several: get_skill's spelling, or that of all other APIs. */
 export type MainFilePreference = 'SKILL.MD' | 'SKILL.md'
 
 /** Whether the name of a file is that of a main file, in any casing. Only ASCII: no locale makes another name equal. */

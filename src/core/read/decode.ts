@@ -8,7 +8,7 @@ export interface DecodedText {
   readonly encoding: TextEncoding
 }
 
-/** What text in Latin-1 has not: C0 controls but white space, DEL, and C1 controls. */
+/** Characters that no text in Latin-1 has: C0 controls but white space, DEL, and C1 controls. */
 const CONTROL = /[^\P{Cc}\t\n\f\r]/u
 
 /** Strict UTF-8: undefined where a byte sequence is not valid, instead of U+FFFD. */

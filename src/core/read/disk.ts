@@ -76,7 +76,7 @@ const close = promisify(fs.close)
  * all threads that they may have.
  */
 export function createNetworkDisk (answerMs = DISK_ANSWER_MS): Disk {
-  const enterLane = pLimit(1)
+  const limitLane = pLimit(1)
   let isHanging = false
   let hasAnswered = false
 
@@ -108,7 +108,7 @@ export function createNetworkDisk (answerMs = DISK_ANSWER_MS): Disk {
     void (hasAnswered ? limitCalls(run) : limitFirstCalls(() => limitCalls(run)))
   })
   const call = <T>(operation: () => Promise<T>, onLate?: (value: T) => void): Promise<T> =>
-    enterLane(() => ask(operation, onLate))
+    limitLane(() => ask(operation, onLate))
 
   return {
     stat: (path) => call(() => fs.promises.stat(path, { bigint: true }).catch(undefinedIfMissing)),

@@ -34,7 +34,7 @@ const MAX_CHECKSUMS = 150_000
 export class FileCache {
   readonly #contents: LRUCache<string, FileContent>
   readonly #checksums = new LRUCache<string, FileChecksums>({ maxSize: MAX_CHECKSUMS, sizeCalculation: () => 1 })
-  /** States of files that somebody hashes while they are streamed. */
+  /** States of files that are hashed while they are streamed. */
   readonly #streamed = new Set<string>()
   readonly #shareContent = createCoalescer<FileContent>()
   readonly #shareChecksums = createCoalescer<FileChecksums>()
@@ -167,7 +167,7 @@ export class FileCache {
 export class StreamedFile {
   readonly kind = 'stream'
   readonly size: number
-  /** Whether its text is UTF-8: by its first bytes, as long as nobody has read all. */
+  /** Whether its text is UTF-8: by its first bytes, until all have been read. */
   readonly isUtf8: boolean
   readonly #file: OpenFile
   readonly #cache: FileCache
@@ -181,7 +181,7 @@ export class StreamedFile {
     this.#digest = digest
   }
 
-  /** `sha256:<hex>` of all bytes; undefined as long as nobody has read them. */
+  /** `sha256:<hex>` of all bytes; undefined until they have been read. */
   get digest (): string | undefined {
     return this.#digest
   }

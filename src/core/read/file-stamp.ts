@@ -1,7 +1,7 @@
 import type { BigIntStats } from 'node:fs'
 import type { FileStamp } from '../shared/skill.ts'
 import type { Disk } from './disk.ts'
-import { asRefused, isUnknown } from './refused.ts'
+import { asRefused, isInconclusive } from './refused.ts'
 
 /** The kernel's clock ticks this slowly at most. Some file systems have whole seconds only, or every second one. */
 export const RACY_WINDOW_MS = 25
@@ -39,7 +39,7 @@ export async function stampAt (disk: Disk, path: string): Promise<FileStamp | un
     const stats = await disk.stat(path)
     return stats && stampOf(stats)
   } catch (error) {
-    if (isUnknown(error)) throw asRefused(error)
+    if (isInconclusive(error)) throw asRefused(error)
     return undefined
   }
 }

@@ -7,7 +7,7 @@ import type { Finding, FileStamp } from '../shared/skill.ts'
 import type { Disk } from './disk.ts'
 import type { PathFilter } from './hidden.ts'
 import { openInside } from './open-inside.ts'
-import { asRefused, isUnknown, type Refusal } from './refused.ts'
+import { asRefused, isInconclusive, type Refusal } from './refused.ts'
 import { stampAt } from './file-stamp.ts'
 
 /** The file with patterns of what is not served: in a skill, or in a root for all skills in it. */
@@ -55,7 +55,7 @@ export async function readIgnoreFile (disk: Disk, folder: string): Promise<Ignor
     }
   } catch (error) {
     const refused = asRefused(error)
-    if (isUnknown(refused) || refused.refusal === 'changed') throw refused
+    if (isInconclusive(refused) || refused.refusal === 'changed') throw refused
     if (refused.refusal === 'not_found' && await disk.lstat(path) === undefined) return undefined
     return { rules: unusableRules(PROBLEMS[refused.refusal] ?? 'is not a regular file of its folder'), stamp }
   }

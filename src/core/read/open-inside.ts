@@ -42,8 +42,8 @@ export async function openInside (place: FilePlace, limit = Infinity): Promise<O
       const refused = asRefused(error)
       const { refusal } = refused
       // What is missing, or may not be read, behind a link that leaves says something about the outside.
-      const mayTell = refusal === 'not_found' || refusal === 'permission_denied'
-      if ((refusal === 'outside' || mayTell) && await leadsOut(place)) throw new RefusedError('outside', error)
+      const revealsExistence = refusal === 'not_found' || refusal === 'permission_denied'
+      if ((refusal === 'outside' || revealsExistence) && await leadsOut(place)) throw new RefusedError('outside', error)
       // Otherwise it was moved out between opening it and asking where it is: the next one may be inside.
       if (refusal !== 'outside') throw refused
     }
@@ -51,7 +51,7 @@ export async function openInside (place: FilePlace, limit = Infinity): Promise<O
   throw changed('the file, or its skill, moved each time that it was opened')
 }
 
-/** Whether the last part of a path that can be resolved lies outside, or a link on it leads where nobody may search. */
+/** Whether the last part of a path that can be resolved lies outside, or a link on it leads where access is denied. */
 async function leadsOut ({ disk, folder, path }: FilePlace): Promise<boolean> {
   let last = folder
   let part = folder

@@ -1,11 +1,11 @@
-import type { SkillExcess } from '../shared/errors.ts'
+import type { SkillLimit } from '../shared/errors.ts'
 import { errorCode } from '../shared/system-errors.ts'
 
 /**
  * Why a file was not opened or read; each API has its own sentence for it. `changed`: no state of the file held long
  * enough to be read. `no_answer`: its disk does not answer.
  */
-export type Refusal = SkillExcess | 'not_found' | 'outside' | 'permission_denied' | 'is_directory' | 'not_regular' |
+export type Refusal = SkillLimit | 'not_found' | 'outside' | 'permission_denied' | 'is_directory' | 'not_regular' |
   'too_large' | 'changed' | 'no_answer' | 'io_error'
 
 /** What an error of the operating system means; any other one is `io_error`. */
@@ -42,13 +42,13 @@ export function asRefused (error: unknown): RefusedError {
 }
 
 /** Whether an error says nothing about what is at a path: what was known of it stays. */
-export function isUnknown (error: unknown): boolean {
+export function isInconclusive (error: unknown): boolean {
   const { refusal } = asRefused(error)
   return refusal === 'io_error' || refusal === 'no_answer'
 }
 
 /** Whether a file is passed over as main file: it is not a regular file of this skill. */
-export function isNoMainFile (refusal: Refusal): boolean {
+export function isPassedOver (refusal: Refusal): boolean {
   return ['not_found', 'outside', 'is_directory', 'not_regular'].includes(refusal)
 }
 

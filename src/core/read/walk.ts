@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto'
 import type { BigIntStats, Dirent } from 'node:fs'
 import { yieldIfNeeded } from '../shared/async.ts'
-import type { SkillExcess } from '../shared/errors.ts'
+import type { SkillLimit } from '../shared/errors.ts'
 import { MAX_SKILL_BYTES, MAX_SKILL_ENTRIES } from '../shared/limits.ts'
 import { pathFrom } from '../shared/paths.ts'
 import type { FileStamp } from '../shared/skill.ts'
 import { errorCode } from '../shared/system-errors.ts'
 import { type Disk, readEntries, realpathOrNothing } from './disk.ts'
 import { isHidden, type PathFilter } from './hidden.ts'
-import { asRefused, changed, isUnknown, RefusedError } from './refused.ts'
+import { asRefused, changed, isInconclusive, RefusedError } from './refused.ts'
 import { isSettled, stampOf, stateId } from './file-stamp.ts'
 
 /**
@@ -45,7 +45,7 @@ export interface Walk {
   /** Whether every later edit is sure to change the fingerprint. */
   readonly isSettled: boolean
   /** Set for a skill with too many files or bytes, of which the rest was not walked. */
-  readonly excess: SkillExcess | undefined
+  readonly exceededLimit: SkillLimit | undefined
 }
 
 interface Pending {
@@ -66,8 +66,8 @@ export async function walkSkill (disk: Disk, base: string, filter: PathFilter | 
   let bytes = 0n
   let count = 0
   const pending: Pending[] = [{ prefix: '', realPath: base, isLinked: false }]
-  const result = (excess?: SkillExcess): Walk => ({
-    files, leftOut, fingerprint: hash.update(filter?.id ?? '').digest('hex'), isSettled: areOld, excess
+  const result = (exceededLimit?: SkillLimit): Walk => ({
+    files, leftOut, fingerprint: hash.update(filter?.id ?? '').digest('hex'), isSettled: areOld, exceededLimit
   })
   const note = (path: string, stamp: FileStamp | undefined): string | undefined => {
     const state = stamp && stateId(stamp)
@@ -116,7 +116,7 @@ async function listFolder (disk: Disk, { prefix, realPath }: Pending, leftOut: L
   } catch (error) {
     const refused = asRefused(error)
     // The skill's own folder has to be there. One inside that may not be read has no files.
-    if (prefix === '' || isUnknown(refused)) throw refused
+    if (prefix === '' || isInconclusive(refused)) throw refused
     leftOut.add(unreachable(refused) ?? throwChanged('a folder'), prefix.slice(0, -1))
     return { entries: [], stamp: undefined }
   }
@@ -129,7 +129,7 @@ async function examine (disk: Disk, path: string, entry: Dirent): Promise<BigInt
     const stats = await (entry.isFile() ? disk.lstat(path) : disk.stat(path))
     if (stats !== undefined || !entry.isFile()) return stats
   } catch (error) {
-    if (isUnknown(error)) throw asRefused(error)
+    if (isInconclusive(error)) throw asRefused(error)
     // Of a link, it may be the text of its target.
     if (!entry.isFile()) return undefined
     const kind = unreachable(asRefused(error))

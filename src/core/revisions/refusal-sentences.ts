@@ -1,10 +1,10 @@
 import { mainFileError, fileError, skillError } from '../shared/errors.ts'
-import { isNoMainFile, RefusedError } from '../read/refused.ts'
+import { isPassedOver, RefusedError } from '../read/refused.ts'
 
 /** `get_skill`'s sentence for why a main file was not read; any other error as it is. */
 export function mainFileSentence (error: unknown, name: string): unknown {
   if (!(error instanceof RefusedError)) return error
-  if (isNoMainFile(error.refusal)) return mainFileError.notFound(name)
+  if (isPassedOver(error.refusal)) return mainFileError.notFound(name)
   switch (error.refusal) {
     case 'too_large': return mainFileError.tooLarge(name)
     case 'permission_denied': return mainFileError.permissionDenied(name, error.cause)

@@ -5,7 +5,7 @@ import { isTextKind } from '../read/file-kind.ts'
 import { IGNORE_FILE } from '../read/ignore-file.ts'
 import { mediaType } from '../read/media-type.ts'
 import type { FileChecksums } from '../read/checksums.ts'
-import { asRefused, changed, isUnknown, RefusedError } from '../read/refused.ts'
+import { asRefused, changed, isInconclusive, RefusedError } from '../read/refused.ts'
 import { type Walk, type WalkedFile, walkSkill } from '../read/walk.ts'
 import type { IndexedSkill } from '../read-skill.ts'
 import { createCoalescer, yieldIfNeeded } from '../shared/async.ts'
@@ -42,7 +42,7 @@ export class Snapshots {
   })
 
   readonly #share = createCoalescer<Snapshot>()
-  readonly #enterBackground = pLimit(MAX_IN_BACKGROUND)
+  readonly #limitBackground = pLimit(MAX_IN_BACKGROUND)
   /** Skills that are read in the background, or wait for that. */
   readonly #background = new Set<string>()
 
@@ -65,18 +65,18 @@ export class Snapshots {
     const cached = this.#cached(skill, walk)
     if (cached !== undefined) return cached
     const bytes = walk.files.reduce((sum, { state, size }) => this.#files.knows(state) ? sum : sum + size, 0)
-    if (bytes <= MAX_LISTED_BYTES || walk.excess !== undefined) return await this.of(skill)
+    if (bytes <= MAX_LISTED_BYTES || walk.exceededLimit !== undefined) return await this.of(skill)
     const id = idOf(skill)
     if (this.#background.has(id)) return undefined
     this.#background.add(id)
     // A failure shows at the next question.
-    void this.#enterBackground(() => this.of(skill)).catch(() => {}).finally(() => { this.#background.delete(id) })
+    void this.#limitBackground(() => this.of(skill)).catch(() => {}).finally(() => { this.#background.delete(id) })
     return undefined
   }
 
   /** Ends what goes on in the background. */
   close (): void {
-    this.#enterBackground.clearQueue()
+    this.#limitBackground.clearQueue()
     this.#background.clear()
     this.#files.close()
   }
@@ -84,7 +84,7 @@ export class Snapshots {
   async #read (skill: IndexedSkill, known?: Walk): Promise<Snapshot> {
     const { root: { disk }, folder: { name, realPath }, filter, ignoreFile } = skill
     const walk = known ?? await walkSkill(disk, realPath, filter)
-    if (walk.excess !== undefined) throw new RefusedError(walk.excess)
+    if (walk.exceededLimit !== undefined) throw new RefusedError(walk.exceededLimit)
     if (ignoreFile === undefined && walk.files.some(({ path }) => path === IGNORE_FILE)) {
       throw changed('an ignore file came after the skill was read')
     }
@@ -143,7 +143,7 @@ function idOf (skill: IndexedSkill): string {
 function leaveOut ({ leftOut }: Walk, { path, isLink }: WalkedFile, error: unknown): undefined {
   const refused = asRefused(error)
   const { refusal } = refused
-  if (isUnknown(refused) || refusal === 'changed') throw refused
+  if (isInconclusive(refused) || refusal === 'changed') throw refused
   if (refusal === 'permission_denied') leftOut.add('unreadable', path)
   // A regular file has nothing else that is wrong with it: it, or a folder above, was replaced since it was listed.
   else if (!isLink || refusal === 'too_large') throw changed('a file was replaced, or grew, while its skill was listed')

@@ -4,7 +4,7 @@ import { type MainFilePreference, orderMainFiles } from '../format/main-files.ts
 import type { ServableFile } from '../read/file-cache.ts'
 import type { FileContent } from '../read/file-content.ts'
 import type { FilePlace } from '../read/open-inside.ts'
-import { changed, isNoMainFile, RefusedError } from '../read/refused.ts'
+import { changed, isPassedOver, RefusedError } from '../read/refused.ts'
 import type { Walk } from '../read/walk.ts'
 import { parseRelativePath } from '../read/relative-path.ts'
 import type { IndexedSkill } from '../read-skill.ts'
@@ -89,7 +89,7 @@ export abstract class SkillState {
       try {
         return await this.readPath(path, MAX_MAIN_FILE_BYTES)
       } catch (error) {
-        if (!(error instanceof RefusedError) || !isNoMainFile(error.refusal)) throw mainFileSentence(error, name)
+        if (!(error instanceof RefusedError) || !isPassedOver(error.refusal)) throw mainFileSentence(error, name)
       }
     }
     throw mainFileError.notFound(name)

@@ -2,7 +2,7 @@ import { type Disk, readEntries, realpathOrNothing } from '../read/disk.ts'
 import { isMainFile } from '../format/main-files.ts'
 import { isVersionControl } from '../read/hidden.ts'
 import { IGNORE_FILE, type IgnoreFile, type IgnoreRules, readIgnoreFile } from '../read/ignore-file.ts'
-import { asRefused, isUnknown } from '../read/refused.ts'
+import { asRefused, isInconclusive } from '../read/refused.ts'
 import { isSettled, stampAt, stampOf } from '../read/file-stamp.ts'
 import { yieldIfNeeded } from '../shared/async.ts'
 import { pathBelow, pathFrom } from '../shared/paths.ts'
@@ -27,7 +27,7 @@ export interface SkillFolder extends ListedFolder {
   /** Whether the entry in the root is a symbolic link. */
   readonly linked: boolean
   /** The name that the skill has in its source, where the root has a prefix. */
-  readonly ownName?: string
+  readonly nameInSource?: string
 }
 
 /** An entry of a root that could be a skill and is none. */
@@ -169,7 +169,7 @@ function toSkillFolders (
     const known = before?.folders.get(name)
     const isSame = known?.path === path && known.realPath === realPath && known.linked === linked &&
       known.rules?.id === rules?.id
-    const more = { ...prefix !== '' && { ownName: name.slice(prefix.length) }, ...rules && { rules } }
+    const more = { ...prefix !== '' && { nameInSource: name.slice(prefix.length) }, ...rules && { rules } }
     return [name, isSame ? known : { name, type, path, realPath, linked, ...more }]
   }))
 }
@@ -194,7 +194,7 @@ async function followLink (
     if (stats !== undefined && isSkill) return { realPath }
   } catch (error) {
     // While a disk does not say.
-    if (isUnknown(error)) reason = 'unknown'
+    if (isInconclusive(error)) reason = 'unknown'
   }
   try {
     return { reason, target: await disk.readlink(path) }

@@ -2,7 +2,7 @@ import MiniSearch from 'minisearch'
 import type { Catalog, IndexChange, SkillRef } from '../catalog.ts'
 import { yieldIfNeeded } from '../shared/async.ts'
 import { compareCodePoints } from '../shared/text.ts'
-import { canBegin, canBeWrong, formsOf, queryWords, STOP_WORDS, tokenize } from './words.ts'
+import { allowsPrefix, allowsTypo, formsOf, queryWords, STOP_WORDS, tokenize } from './words.ts'
 
 interface SearchedSkill extends SkillRef {
   readonly id: string
@@ -26,7 +26,7 @@ export class CatalogSearch {
       boost: { name: 4, label: 2, description: 2, headings: 1 },
       // Words like it are many: together they must not outweigh the word itself.
       weights: { prefix: 0.1, fuzzy: 0.1 },
-      fuzzy: (term) => canBeWrong(term) && 0.2,
+      fuzzy: (term) => allowsTypo(term) && 0.2,
       maxFuzzy: 2,
       tokenize: (words) => words.split(' '),
       processTerm: formsOf
@@ -51,7 +51,7 @@ export class CatalogSearch {
     const words = queryWords(query)
     const last = words.at(-1) ?? ''
     const results = this.#index.search(words.join(' '), {
-      prefix: (term) => term === last && canBegin(term),
+      prefix: (term) => term === last && allowsPrefix(term),
       filter: ({ id }) => {
         const skill = this.#indexed.get(id)
         return skill !== undefined && isVisible(skill)

@@ -70,16 +70,17 @@ export function formsOf (word: string): string[] {
 /** The words that are searched for, each once. Stop words and single characters of a run count only by themselves. */
 export function queryWords (query: string): readonly string[] {
   const all = [...new Set(tokenize(query))]
-  const telling = all.filter((word) => !STOP_WORDS.has(word) && !(isUnspaced(word) && Array.from(word).length === 1))
-  return (telling.length > 0 ? telling : all).slice(0, MAX_QUERY_TERMS)
+  const isCharacter = (word: string): boolean => isUnspaced(word) && Array.from(word).length === 1
+  const significant = all.filter((word) => !STOP_WORDS.has(word) && !isCharacter(word))
+  return (significant.length > 0 ? significant : all).slice(0, MAX_QUERY_TERMS)
 }
 
 /** Whether the last word of a query may be the beginning of a longer one: short words begin too many. */
-export function canBegin (word: string): boolean {
+export function allowsPrefix (word: string): boolean {
   return isUnspaced(word) || word.length > 2
 }
 
-export function canBeWrong (word: string): boolean {
+export function allowsTypo (word: string): boolean {
   return !isUnspaced(word) && word.length > 3
 }
 
@@ -89,7 +90,7 @@ export function wordMatcher (query: string): (word: string) => boolean {
   const forms = new Set(words.flatMap(formsOf))
   const last = words.at(-1) ?? ''
   const isFound = (token: string): boolean => formsOf(token).some((form) => forms.has(form)) ||
-    (canBegin(last) && token.startsWith(last))
+    (allowsPrefix(last) && token.startsWith(last))
   return (word) => tokenize(word).some(isFound)
 }
 

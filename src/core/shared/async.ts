@@ -42,7 +42,7 @@ export function coalesce<T> (job: Job<T>): Job<T> {
 /** When long work began in the present turn of the event loop. */
 let workStartedAt: number | undefined
 
-/** To be awaited between two pieces of long work: when all such work has taken SLICE_MS, everybody else gets a turn. */
+/** To be awaited between two pieces of long work: ends the turn of the event loop when all such work took SLICE_MS. */
 export function yieldIfNeeded (): Promise<void> | undefined {
   if (workStartedAt === undefined) {
     workStartedAt = performance.now()

@@ -103,7 +103,7 @@ export const fileError = {
 
 /** Why a skill as a whole is not read: sentences of manifests, archives and revisions. */
 export const skillError = {
-  tooLarge: (name: string, excess: SkillExcess) => new SkillTooLargeError(name, excess),
+  tooLarge: (name: string, exceededLimit: SkillLimit) => new SkillTooLargeError(name, exceededLimit),
   permissionDenied: aboutSkill('file_permission_denied', (name) => `Permission denied reading skill '${name}'`),
   ioError: aboutSkill('file_io_error', (name) => `Error reading skill '${name}'`),
   noAnswer: aboutSkill('disk_not_answering', (name) => `Error reading skill '${name}'`),
@@ -113,20 +113,20 @@ export const skillError = {
 } as const
 
 /** What a skill may have too much of, for the end of a sentence. */
-export const EXCESSES = {
+export const SKILL_LIMITS = {
   too_many_files: `more than ${MAX_SKILL_ENTRIES} files and folders`,
   too_many_bytes: `more than ${MAX_SKILL_BYTES} bytes`
 } as const
 
-export type SkillExcess = keyof typeof EXCESSES
+export type SkillLimit = keyof typeof SKILL_LIMITS
 
 /** Its single files can be read. */
 export class SkillTooLargeError extends SkillError {
-  readonly excess: SkillExcess
+  readonly exceededLimit: SkillLimit
 
-  constructor (name: string, excess: SkillExcess) {
-    super('skill_too_large', `Skill '${name}' has ${EXCESSES[excess]}`)
-    this.excess = excess
+  constructor (name: string, exceededLimit: SkillLimit) {
+    super('skill_too_large', `Skill '${name}' has ${SKILL_LIMITS[exceededLimit]}`)
+    this.exceededLimit = exceededLimit
   }
 }
 
@@ -146,7 +146,7 @@ export class RevisionChangedError extends SkillError {
 
 /** Errors of a process that has no room for more work, or for more answers. */
 export const overloadError = {
-  busy: () => new SkillError('overloaded', 'The service has more to do than it can')
+  busy: () => new SkillError('overloaded', 'The service is overloaded')
 } as const
 
 /** `list_skills`' sentences, and every tool's while no root exists. */

@@ -85,7 +85,7 @@ export interface ManifestFile {
   readonly digest: string
 }
 
-/** A file of a skill whose bytes nobody asks for. */
+/** A file of a skill, without what is known of its bytes. */
 export type ListedFile = Pick<ManifestFile, 'path' | 'size_bytes'>
 
 export interface FileList {

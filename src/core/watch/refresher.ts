@@ -37,7 +37,7 @@ export class Refresher extends EventEmitter<{ refreshed: [refresh: Refresh] }> {
   readonly #options: Required<Omit<RefresherOptions, 'tickMs'>>
   readonly #tickMs: number
   readonly #followers = new Map<Root, RootFollower>()
-  readonly #enterSetRoots = pLimit(1)
+  readonly #limitSetRoots = pLimit(1)
   #slowStart = new Promise<unknown>(() => {})
   #isStarted = false
   #isClosed = false
@@ -60,7 +60,7 @@ export class Refresher extends EventEmitter<{ refreshed: [refresh: Refresh] }> {
   }
 
   async setRoots (roots: readonly RootOptions[]): Promise<void> {
-    await this.#enterSetRoots(async () => {
+    await this.#limitSetRoots(async () => {
       await this.#catalog.setRoots(roots)
       if (this.#isClosed) return
       const followed = new Set(this.#catalog.roots)

@@ -20,7 +20,7 @@ export interface FollowerOptions {
 export class RootFollower {
   readonly #options: FollowerOptions
   /** One comparison at a time. */
-  readonly #enter = pLimit(1)
+  readonly #limit = pLimit(1)
   /** Names of skills that may have changed; undefined stands for any. */
   #hints = new Set<string | undefined>()
   #hintTimer: NodeJS.Timeout | undefined
@@ -76,7 +76,7 @@ export class RootFollower {
     clearTimeout(this.#tickTimer)
     this.#options.root.source?.off('changed', this.#onSourceChanged)
     await this.#watcher?.close()
-    await this.#enter(() => {})
+    await this.#limit(() => {})
   }
 
   readonly #onSourceChanged = (): void => { this.hint() }
@@ -102,7 +102,7 @@ export class RootFollower {
 
   /** Runs one job at a time. Never rejects. */
   async #run (job: () => Promise<void>): Promise<void> {
-    await this.#enter(async () => {
+    await this.#limit(async () => {
       if (this.#isClosed) return
       try {
         await job()

@@ -14,11 +14,14 @@ export function jsonText (reply: FastifyReply, text: string): string {
 }
 
 /**
- * For a handler to return: a value that many answers share, as JSON. The first one serializes it by the schema of its
- * route, and computes the ETag.
+ * For a handler to return: a value that many answers share, as JSON. The first one serializes it and computes the ETag.
+ * @param serialize default: by the schema of the route
  */
-export function keptJson (reply: FastifyReply, value: object): Buffer {
-  const known = rendered.get(value) ?? render(String(reply.serializeInput({ ...value }, '200', 'application/json')))
+export function keptJson (
+  reply: FastifyReply, value: object,
+  serialize = (value: object) => String(reply.serializeInput({ ...value }, '200', 'application/json'))
+): Buffer {
+  const known = rendered.get(value) ?? render(serialize(value))
   rendered.set(value, known)
   reply.headers({ 'content-type': JSON_MEDIA_TYPE, etag: known.etag })
   return known.body

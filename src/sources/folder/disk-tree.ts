@@ -2,7 +2,7 @@ import { join, posix } from 'node:path'
 import { type Disk, diskOf, readEntries, realpathOrNothing } from '../../core/read/disk.ts'
 import { isVersionControl } from '../../core/read/hidden.ts'
 import { openInside } from '../../core/read/open-inside.ts'
-import { asRefused, isUnknown } from '../../core/read/refused.ts'
+import { asRefused, isInconclusive } from '../../core/read/refused.ts'
 import { yieldIfNeeded } from '../../core/shared/async.ts'
 import { pathFrom } from '../../core/shared/paths.ts'
 import type { LayoutTree, LeftOut, TreeEntry } from '../../layout/layout.ts'
@@ -83,7 +83,7 @@ async function unlessRefused<T> (read: () => T | Promise<T>): Promise<T | undefi
   try {
     return await read()
   } catch (error) {
-    if (isUnknown(error) || asRefused(error).refusal === 'changed') throw error
+    if (isInconclusive(error) || asRefused(error).refusal === 'changed') throw error
     return undefined
   }
 }

@@ -72,7 +72,7 @@ const MADE_NAMES: ReadonlySet<string> = new Set([...NAMES, 'vault'])
 const ASKED_TOGETHER = 16
 
 const TOUCHING = /^(?:chmod|link|unlink|rename|rm) /
-const OVERLOADED = /^503 .*more to do than it can/
+const OVERLOADED = /^503 .*is overloaded/
 const GAVE_UP = /Error reading SKILL\.MD for skill|: I\/O error$| changed while it was read$/
 
 /**

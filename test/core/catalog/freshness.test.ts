@@ -6,7 +6,19 @@ import t, { type Test } from 'tap'
 import { createNetworkDisk, type Disk } from '../../../src/core/read/disk.ts'
 import { sha256 } from '../../../src/core/shared/digest.ts'
 import type { SkillManager } from '../../../src/core/skill-manager.ts'
-import { createFaultyDisk, failing, findByDisplayName, osError, outcome, passTick, skill, skills, skillText, startManager, until } from '../../helper/skills.ts'
+import {
+  createFaultyDisk,
+  failing,
+  findByDisplayName,
+  osError,
+  outcome,
+  passTick,
+  skill,
+  skills,
+  skillText,
+  startManager,
+  until
+} from '../../helper/skills.ts'
 import { freshStatusOf } from '../../helper/watching.ts'
 
 const HOUR_MS = 3_600_000
@@ -16,7 +28,11 @@ async function answers (manager: SkillManager): Promise<unknown> {
   const names = await outcome(() => manager.list())
   const all: unknown[] = [names]
   for (const name of ['demo', 'other', 'linked', 'nested', 'new', 'mine']) {
-    const found = await outcome(() => manager.find(name)) as { metadata?: unknown, findings?: unknown, digest?: unknown } | undefined
+    const found = await outcome(() => manager.find(name)) as {
+      metadata?: unknown
+      findings?: unknown
+      digest?: unknown
+    } | undefined
     const loaded = await outcome(() => manager.loadSkill(name)) as { content?: string } | null
     all.push({
       name,
@@ -26,7 +42,8 @@ async function answers (manager: SkillManager): Promise<unknown> {
       loaded: loaded?.content ?? loaded,
       upper: await outcome(async () => (await manager.read(name, (skill) => skill.mainFile('SKILL.MD'))).utf8),
       lower: await outcome(async () => (await manager.read(name, (skill) => skill.mainFile('SKILL.md'))).utf8),
-      file: await outcome(async () => (await manager.read(name, (skill) => skill.file('docs/deep/a.md'))).text?.content),
+      file: await outcome(async () =>
+        (await manager.read(name, (skill) => skill.file('docs/deep/a.md'))).text?.content),
       link: await outcome(async () => (await manager.read(name, (skill) => skill.file('link.md'))).text?.content),
       opened: await outcome(async () => {
         const file = await manager.read(name, (skill) => skill.open('large'))
@@ -43,7 +60,8 @@ async function answers (manager: SkillManager): Promise<unknown> {
 /** A root behind a link, in the layout of a mounted ConfigMap too, with a personal root beside it. */
 function createLayout (t: Test): string {
   const link = (target: string) => t.fixture('symlink', target)
-  const docs = (text: string) => ({ docs: { deep: { 'a.md': text } }, docs2: { deep: { 'a.md': `${text} 2` } }, 'link.md': link('docs/deep/a.md') })
+  const docs = (text: string) =>
+    ({ docs: { deep: { 'a.md': text } }, docs2: { deep: { 'a.md': `${text} 2` } }, 'link.md': link('docs/deep/a.md') })
   const base = t.testdir({
     v1: {
       demo: skill('demo', docs('a')),
@@ -70,7 +88,8 @@ const append = (path: string): Change => (base) => { fs.appendFileSync(join(base
 const write = (path: string, text: string | Buffer): Change => (base) => { fs.writeFileSync(join(base, path), text) }
 const remove = (path: string): Change => (base) => { fs.rmSync(join(base, path), { recursive: true }) }
 const rename = (from: string, to: string): Change => (base) => { fs.renameSync(join(base, from), join(base, to)) }
-const copy = (from: string, to: string): Change => (base) => { fs.cpSync(join(base, from), join(base, to), { recursive: true }) }
+const copy = (from: string, to: string): Change =>
+  (base) => { fs.cpSync(join(base, from), join(base, to), { recursive: true }) }
 const link = (path: string, target: string): Change => (base) => { fs.symlinkSync(target, join(base, path)) }
 const all = (...changes: readonly Change[]): Change => (base) => { for (const change of changes) change(base) }
 const replace = (path: string, text: string): Change => all(write(`${path}.tmp`, text), rename(`${path}.tmp`, path))
@@ -85,7 +104,8 @@ const editSecretly = (path: string, from: string, to: string): Change => (base) 
 }
 
 /**
- * Each changes something that is complete before the next question, after those above it in the same list. Every list begins
+ * Each changes something that is complete before the next question, after those above it in the same list. Every list
+ * begins
  * with a new layout, and ends with what leaves no skill to change.
  */
 const CHANGES: ReadonlyArray<Readonly<Record<string, Change>>> = [
@@ -106,9 +126,11 @@ const CHANGES: ReadonlyArray<Readonly<Record<string, Change>>> = [
     'the folder of the root removed': remove('v1')
   },
   {
-    'SKILL.md made a link, and its target edited': all(rename('v1/demo/SKILL.md', 'v1/demo/docs/main.md'), link('v1/demo/SKILL.md', 'docs/main.md'), append('v1/demo/docs/main.md')),
+    'SKILL.md made a link, and its target edited': all(rename('v1/demo/SKILL.md', 'v1/demo/docs/main.md'),
+      link('v1/demo/SKILL.md', 'docs/main.md'), append('v1/demo/docs/main.md')),
     'a link in a skill re-pointed to outside': repoint('v1/demo/link.md', '../other/SKILL.md'),
-    'a folder in a skill exchanged': all(rename('v1/demo/docs', 'v1/demo/docs3'), rename('v1/demo/docs2', 'v1/demo/docs')),
+    'a folder in a skill exchanged': all(rename('v1/demo/docs', 'v1/demo/docs3'),
+      rename('v1/demo/docs2', 'v1/demo/docs')),
     'a file removed': remove('v1/demo/docs/deep/a.md'),
     'a preferred casing removed': remove('v1/other/SKILL.MD'),
     'the target of a linked skill exchanged': all(rename('v1/..data', 'v1/..data3'), rename('v1/..data2', 'v1/..data')),
@@ -132,7 +154,9 @@ const CHANGES: ReadonlyArray<Readonly<Record<string, Change>>> = [
   { 'a skill renamed': rename('v1/demo', 'v1/new') }
 ]
 
-/** With old timestamps everything is kept from the first question on; without, nothing is, because it was just written. */
+/**
+ * With old timestamps everything is kept from the first question on; without, nothing is, because it was just written.
+ */
 const DISKS: Readonly<Record<string, () => Disk | undefined>> = {
   'a local disk': () => undefined,
   'a network disk that has been still for long': () => createFaultyDisk({ disk: createNetworkDisk(), ageMs: HOUR_MS })
@@ -149,13 +173,16 @@ const QUESTIONS: Readonly<Record<string, (manager: SkillManager) => unknown>> = 
 }
 
 for (const changes of CHANGES) {
-  t.test('K51 K3: every change is in the next answer without a watcher, on disks of each kind, whatever is asked first', async (t) => {
+  t.test('K51 K3: every change is in the next answer without a watcher, on any disk, to any question', async (t) => {
     const base = createLayout(t)
     const personal = { path: join(base, 'personal'), type: 'personal' } as const
-    const start = async (disk: Disk | undefined) => await startManager(t, [join(base, 'root'), personal], { ...disk && { disk } })
+    const start = async (disk: Disk | undefined) =>
+      await startManager(t, [join(base, 'root'), personal], { ...disk && { disk } })
     const old = () => createFaultyDisk({ ageMs: HOUR_MS })
-    const services = await Promise.all(Object.entries(DISKS).map(async ([kind, createDisk]) => ({ kind, manager: await start(createDisk()) })))
-    const questions = await Promise.all(Object.entries(QUESTIONS).map(async ([name, question]) => ({ name, question, manager: await start(old()) })))
+    const services = await Promise.all(
+      Object.entries(DISKS).map(async ([kind, createDisk]) => ({ kind, manager: await start(createDisk()) })))
+    const questions = await Promise.all(
+      Object.entries(QUESTIONS).map(async ([name, question]) => ({ name, question, manager: await start(old()) })))
     let before = await Promise.all(services.map(({ manager }) => answers(manager)))
     for (const [what, change] of Object.entries(changes)) {
       await Promise.all(questions.map(({ question, manager }) => outcome(() => question(manager))))
@@ -172,7 +199,8 @@ for (const changes of CHANGES) {
         t.notOk(isDeepStrictEqual(after[index], before[index]), `${what}: not as before, on ${kind}`)
       }
       for (const { name, question, manager } of questions) {
-        t.strictSame(await outcome(() => question(manager)), await outcome(() => question(truth)), `${name} after: ${what}`)
+        t.strictSame(await outcome(() => question(manager)), await outcome(() => question(truth)),
+          `${name} after: ${what}`)
       }
       before = after
     }
@@ -192,7 +220,7 @@ t.test('K51: edits as fast as they come, each in the next answer', async (t) => 
   t.pass('100 of the same size')
 })
 
-t.test('K51: the second of two edits in one second is in the answers, on a disk whose timestamps have whole seconds only', async (t) => {
+t.test('K51: the second of two edits in one second is in the answers of a disk with whole seconds', async (t) => {
   const base = t.testdir({ demo: skill('demo', { 'a.md': 'text 0' }) })
   const manager = await startManager(t, [base], { disk: createFaultyDisk({ stepMs: 2_000 }) })
   const ask = async () => [
@@ -251,7 +279,7 @@ t.test('K53: a disk that fails under the skills takes none of them out of the ca
 })
 
 for (const [kind, createDisk, count] of [['local', () => undefined, 60], ['network', createNetworkDisk, 20]] as const) {
-  t.test(`K53: readers during the exchange of ${count} skills on a ${kind} disk see all of one state, never an empty catalog`, async (t) => {
+  t.test(`K53: readers while ${count} skills on a ${kind} disk are exchanged see one state, never none`, async (t) => {
     const base = t.testdir({ v1: {}, v2: {}, root: t.fixture('symlink', 'v1') })
     for (const version of ['v1', 'v2']) {
       for (let index = 0; index < count; index++) {
@@ -268,7 +296,9 @@ for (const [kind, createDisk, count] of [['local', () => undefined, 60], ['netwo
     const readers = Array.from({ length: 2 }, async () => {
       while (!end.signal.aborted) {
         seen.add(await manager.list())
-        if (!manager.getAvailableSkills().some(({ name }) => name === 'same')) t.fail('a skill of both versions is gone')
+        if (!manager.getAvailableSkills().some(({ name }) => name === 'same')) {
+          t.fail('a skill of both versions is gone')
+        }
         const body = (await manager.loadSkill('same'))?.content.split('---\n').at(-1)
         if (body !== 'v1' && body !== 'v2') t.fail(`a document of neither version: ${body}`)
         await nextTurn()
@@ -282,7 +312,8 @@ for (const [kind, createDisk, count] of [['local', () => undefined, 60], ['netwo
     }
     end.abort()
     await Promise.all(readers)
-    t.strictSame(new Set([...seen].map((names) => names.join())), new Set(['v1', 'v2'].map((version) => fs.readdirSync(join(base, version)).sort().join())))
+    t.strictSame(new Set([...seen].map((names) => names.join())),
+      new Set(['v1', 'v2'].map((version) => fs.readdirSync(join(base, version)).sort().join())))
   })
 }
 
@@ -293,9 +324,13 @@ t.test('K53: a skill is given with the content that its metadata was read from',
   for (let moment = 1; ; moment++) {
     fs.writeFileSync(join(base, 'root/demo/SKILL.md'), skillText('demo'))
     let operations = 0
-    disk.intercept = () => { if (++operations === moment) fs.writeFileSync(join(base, 'root/demo/SKILL.md'), skillText('changed')) }
+    disk.intercept = () => {
+      if (++operations === moment) fs.writeFileSync(join(base, 'root/demo/SKILL.md'), skillText('changed'))
+    }
     const loaded = await manager.loadSkill('demo')
-    if (!loaded?.content.includes(`name: ${loaded.metadata.name}`)) t.fail(`a mixture when changed before operation ${moment}`)
+    if (!loaded?.content.includes(`name: ${loaded.metadata.name}`)) {
+      t.fail(`a mixture when changed before operation ${moment}`)
+    }
     if (operations >= moment) continue
     t.ok(moment > 5, `${moment} moments`)
     break
@@ -305,5 +340,6 @@ t.test('K53: a skill is given with the content that its metadata was read from',
   disk.intercept = (operation) => { if (operation === 'fstat') edit() }
   // What was read long enough ago is not read again.
   edit()
-  t.equal(await outcome(() => manager.loadSkill('demo')), "SkillError: Error reading SKILL.MD for skill 'demo'", 'one that never holds still')
+  t.equal(await outcome(() => manager.loadSkill('demo')), "SkillError: Error reading SKILL.MD for skill 'demo'",
+    'one that never holds still')
 })

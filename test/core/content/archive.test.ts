@@ -18,7 +18,8 @@ async function readArchive (archive: ZipArchive, start?: number, end?: number): 
 
 /** Files below a folder by path. */
 function filesIn (folder: string): Record<string, Buffer> {
-  const entries = fs.readdirSync(folder, { withFileTypes: true, recursive: true }).filter((entry) => !entry.isDirectory())
+  const entries = fs.readdirSync(folder, { withFileTypes: true, recursive: true }).filter((entry) =>
+    !entry.isDirectory())
   return Object.fromEntries(entries.map(({ parentPath, name }) => {
     const path = join(parentPath, name)
     return [path.slice(folder.length + 1), fs.readFileSync(path)] as const
@@ -30,8 +31,17 @@ const hasPython = spawnSync('python3', ['--version']).status === 0
 
 /** Programs that unpack an archive into a folder. `-^`: unzip would leave control characters out of names. */
 const READERS = [
-  ...hasUnzip ? [(zip: string, folder: string) => execFileSync('unzip', ['-q', '-^', zip, '-d', folder], { env: { ...process.env, LC_ALL: 'C.UTF-8' } })] : [],
-  ...hasPython ? [(zip: string, folder: string) => execFileSync('python3', ['-c', 'import sys, zipfile\nwith zipfile.ZipFile(sys.argv[1]) as z:\n  assert z.testzip() is None\n  z.extractall(sys.argv[2])', zip, folder])] : []
+  ...hasUnzip
+    ? [(zip: string, folder: string) =>
+        execFileSync('unzip', ['-q', '-^', zip, '-d', folder], { env: { ...process.env, LC_ALL: 'C.UTF-8' } })]
+    : [],
+  ...hasPython
+    ? [(zip: string, folder: string) =>
+        execFileSync('python3',
+          ['-c',
+            'import sys, zipfile\nwith zipfile.ZipFile(sys.argv[1]) as z:\n  assert z.testzip() is None\n  ' +
+            'z.extractall(sys.argv[2])', zip, folder])]
+    : []
 ]
 
 t.test('K45: the same content is the same bytes, whatever its times, permissions and order on the disk', async (t) => {
@@ -51,19 +61,31 @@ t.test('K45: the same content is the same bytes, whatever its times, permissions
     t.equal(archive.size, bytes.length)
     t.equal(archive.revision, (await manager.read('demo', (skill) => skill.manifest())).revision)
     t.equal(await archive.digest(), sha256(bytes))
-    t.equal(sha256(bytes), 'sha256:22bb700447d3e00849ca6d4e7b0cd00cdb368e19a619c58fd78fcb395a952e29', 'on every machine and with every version of Node')
+    t.equal(sha256(bytes), 'sha256:22bb700447d3e00849ca6d4e7b0cd00cdb368e19a619c58fd78fcb395a952e29',
+      'on every machine and with every version of Node')
   }
 })
 
-t.test('K45: any legal name survives the way through other programs', { skip: READERS.length === 0 && 'neither unzip nor python3 is installed' }, async (t) => {
+t.test('K45: any legal name survives the way through other programs', {
+  skip: READERS.length === 0 && 'neither unzip nor python3 is installed'
+}, async (t) => {
   const unit = fc.oneof(
     { weight: 3, arbitrary: fc.constantFrom('a', 'b', 'é', '出', '\u{1F600}') },
-    { weight: 2, arbitrary: fc.constantFrom('\\', ' ', ':', '.', '-', '"', "'", '%', '*', '?', '<', '|', '$', '~', '@', '#', '^') },
-    { weight: 1, arbitrary: fc.constantFrom('\n', '\t', '\x01', '\x1b', '\x7f', '\u0085', '\u200e', '\u2028', '\uFEFF', '\uFFFD', 'e\u0301') }
+    {
+      weight: 2,
+      arbitrary: fc.constantFrom('\\', ' ', ':', '.', '-', '"', "'", '%', '*', '?', '<', '|', '$', '~', '@', '#', '^')
+    },
+    {
+      weight: 1,
+      arbitrary: fc.constantFrom('\n', '\t', '\x01', '\x1b', '\x7f', '\u0085', '\u200e', '\u2028',
+        '\uFEFF', '\uFFFD', 'e\u0301')
+    }
   )
-  const name = fc.string({ unit, minLength: 1, maxLength: 60 }).filter((text) => text !== '.' && text !== '.git' && !text.startsWith('..') && !isHiddenFile(text))
+  const name = fc.string({ unit, minLength: 1, maxLength: 60 }).filter((text) =>
+    text !== '.' && text !== '.git' && !text.startsWith('..') && !isHiddenFile(text))
   const path = fc.array(name, { minLength: 1, maxLength: 3 }).map((segments) => segments.join('/'))
-  const special = ['a\\b', 'a', 'C:x', '-rf', 'a..', '[\u{1F600}]', 'x'.repeat(255), 'é'.repeat(127), 'deep/'.repeat(40) + 'x']
+  const special = ['a\\b', 'a', 'C:x', '-rf', 'a..', '[\u{1F600}]', 'x'.repeat(255), 'é'.repeat(127),
+    'deep/'.repeat(40) + 'x']
 
   let run = 0
   await fc.assert(fc.asyncProperty(fc.array(path, { maxLength: 60 }), async (paths) => {
@@ -89,7 +111,7 @@ t.test('K45: any legal name survives the way through other programs', { skip: RE
   }), { numRuns: 4 })
 })
 
-t.test('K53: without kept revisions a change after the archive was made ends it; what came is never complete', async (t) => {
+t.test('K53: without kept revisions a change ends an archive that is sent, and it is never complete', async (t) => {
   const changes: Readonly<Record<string, (path: string) => void>> = {
     'another content': (path) => { fs.writeFileSync(path, 'two') },
     'a large file with other bytes': (path) => { fs.writeFileSync(path, Buffer.alloc(10 * CHUNK_BYTES, 'b')) },
@@ -114,7 +136,8 @@ t.test('K53: without kept revisions a change after the archive was made ends it;
     await t.rejects(read(), { name: 'SkillError' }, what)
     t.ok(length > 0 && length < archive.size, what)
     t.equal(countOpenBelow(base), 0, `${what}: nothing stays open`)
-    t.ok((await readArchive(await manager.read('demo', (skill) => skill.archive()))).length > 0, `${what}: the next archive is of the new state`)
+    t.ok((await readArchive(await manager.read('demo', (skill) => skill.archive()))).length > 0,
+      `${what}: the next archive is of the new state`)
   }
 })
 
@@ -132,7 +155,8 @@ t.test('K59: an archive that was begun is finished, whatever becomes of the skil
 })
 
 t.test('K56: a large file is streamed, one at a time, and a reader that goes away leaves nothing open', async (t) => {
-  const base = t.testdir({ demo: skill('demo', { 'big.bin': Buffer.alloc(30_000_000), 'other.bin': Buffer.alloc(1_000_000) }) })
+  const base =
+    t.testdir({ demo: skill('demo', { 'big.bin': Buffer.alloc(30_000_000), 'other.bin': Buffer.alloc(1_000_000) }) })
   const manager = await startManager(t, [base], { keep: { keepMs: 0 } })
   const archive = await manager.read('demo', (skill) => skill.archive())
   for await (const chunk of archive.chunks()) {

@@ -4,7 +4,9 @@ import fc from 'fast-check'
 import t from 'tap'
 import type { SkillManager } from '../../../src/core/skill-manager.ts'
 import type { Interceptor } from '../../helper/disk.ts'
-import { countOpenBelow, createFaultyDisk, failing, osError, passTick, skill, skillText, startManager, textOf, until } from '../../helper/skills.ts'
+import {
+  countOpenBelow, createFaultyDisk, failing, osError, passTick, skill, skillText, startManager, textOf, until
+} from '../../helper/skills.ts'
 import { followed, startWatching } from '../../helper/watching.ts'
 import { statusOf } from '../../../src/http/readiness.ts'
 
@@ -24,16 +26,20 @@ async function openText (manager: SkillManager, path: string): Promise<{ readonl
   return { bytes: file.content.bytes }
 }
 
-const SEGMENT = fc.constantFrom('a', 'b.md', 'c.log', 'drafts', 'node_modules', '__pycache__', '.git', 'x~', '.env', '.env.local', '.env.example', '.DS_Store', '.#a', '4913', 'é')
-const PATTERN = fc.constantFrom('*.log', '/a', 'drafts/', '!b.md', '*', '!*.log', 'a/*', '**/b.md', 'demo/drafts', '/demo/a', 'é', '# no', '')
-const TREE = fc.uniqueArray(fc.array(SEGMENT, { minLength: 1, maxLength: 3 }), { maxLength: 12, selector: (path) => path.join('/') })
+const SEGMENT = fc.constantFrom('a', 'b.md', 'c.log', 'drafts', 'node_modules', '__pycache__', '.git', 'x~', '.env',
+  '.env.local', '.env.example', '.DS_Store', '.#a', '4913', 'é')
+const PATTERN = fc.constantFrom('*.log', '/a', 'drafts/', '!b.md', '*', '!*.log', 'a/*', '**/b.md', 'demo/drafts',
+  '/demo/a', 'é', '# no', '')
+const TREE = fc.uniqueArray(fc.array(SEGMENT, { minLength: 1, maxLength: 3 }),
+  { maxLength: 12, selector: (path) => path.join('/') })
 const PATTERNS = fc.option(fc.array(PATTERN, { maxLength: 4 }), { nil: undefined })
 
 t.test('K8: manifest, reading by name, links, archive and revision agree on what is hidden', async (t) => {
   await fc.assert(fc.asyncProperty(TREE, PATTERNS, PATTERNS, async (tree, own, ofRoot) => {
     const base = fs.realpathSync(t.testdir({ root: { demo: skill('demo') }, copy: { demo: {} } }))
     const [demo, copy] = [join(base, 'root/demo'), join(base, 'copy/demo')]
-    const paths = ['SKILL.md', ...tree.map((path) => path.join('/'))].filter((path, _index, all) => !all.some((other) => other.startsWith(`${path}/`)))
+    const paths = ['SKILL.md', ...tree.map((path) => path.join('/'))].filter((path, _index, all) =>
+      !all.some((other) => other.startsWith(`${path}/`)))
     for (const path of paths.slice(1)) write(join(demo, path), `text of ${path};`)
     if (own !== undefined) write(join(demo, '.skillignore'), own.join('\n'))
     if (ofRoot !== undefined) write(join(base, 'root/.skillignore'), ofRoot.join('\n'))
@@ -46,14 +52,20 @@ t.test('K8: manifest, reading by name, links, archive and revision agree on what
     const archive = await archived(manager)
     for (const path of [...paths, ...paths.map((_path, index) => `links/link${index}`)]) {
       const isListed = listed.includes(path)
-      const isRead = !String(await textOf(() => manager.read('demo', (skill) => skill.file(path)))).startsWith('file_not_found')
+      const isRead = !String(await textOf(() => manager.read('demo', (skill) => skill.file(path)))).startsWith(
+        'file_not_found')
       const isOpened = !String(await textOf(() => openText(manager, path))).startsWith('file_not_found')
-      if (isRead !== isListed || isOpened !== isListed) throw new Error(`${path}: listed ${isListed}, read ${isRead}, opened ${isOpened}`)
-      if (path !== 'SKILL.md' && !path.startsWith('links/') && archive.includes(`text of ${path};`) && !isListed) throw new Error(`${path} is in the archive`)
+      if (isRead !== isListed || isOpened !==
+        isListed) throw new Error(`${path}: listed ${isListed}, read ${isRead}, opened ${isOpened}`)
+      if (path !== 'SKILL.md' && !path.startsWith('links/') && archive.includes(`text of ${path};`) &&
+        !isListed) throw new Error(`${path} is in the archive`)
     }
     for (const path of listed) write(join(copy, path), fs.readFileSync(join(demo, path)))
     const plain = await startManager(t, [join(base, 'copy')])
-    if (own === undefined && (await manager.read('demo', (skill) => skill.manifest())).revision !== (await plain.read('demo', (skill) => skill.manifest())).revision) throw new Error('what is hidden is part of the revision')
+    if (own === undefined && (await manager.read('demo', (skill) => skill.manifest())).revision !==
+      (await plain.read('demo', (skill) => skill.manifest())).revision) {
+      throw new Error('what is hidden is part of the revision')
+    }
     await manager.close()
     await plain.close()
   }), { numRuns: 20 })
@@ -87,7 +99,12 @@ t.test('K8: an ignore file of the skill counts at the next question, whatever ha
 })
 
 t.test('K8: the ignore file of a root counts for all skills in it; no skill can take it back', async (t) => {
-  const base = t.testdir({ '.skillignore': '*.log\n/demo/secret\ndrafts/\n', demo: skill('demo', { 'b.log': 'b', secret: { a: 'a' }, '.skillignore': '!*.log\n' }), other: skill('other', { secret: { a: 'a' } }), drafts: skill('drafts') })
+  const base = t.testdir({
+    '.skillignore': '*.log\n/demo/secret\ndrafts/\n',
+    demo: skill('demo', { 'b.log': 'b', secret: { a: 'a' }, '.skillignore': '!*.log\n' }),
+    other: skill('other', { secret: { a: 'a' } }),
+    drafts: skill('drafts')
+  })
   const manager = await startManager(t, [base])
   t.strictSame(await manager.list(), ['demo', 'other'])
   t.match(statusOf(manager).roots, [{ skills: 2, skipped: 1 }])
@@ -97,7 +114,8 @@ t.test('K8: the ignore file of a root counts for all skills in it; no skill can 
 
   for (let round = 0; round < 3; round++) {
     fs.writeFileSync(join(base, '.skillignore'), '*.txt\n')
-    t.equal(await textOf(() => manager.read('demo', (skill) => skill.file('b.log'))), 'b', 'an edit counts at the next question')
+    t.equal(await textOf(() => manager.read('demo', (skill) => skill.file('b.log'))), 'b',
+      'an edit counts at the next question')
     t.strictSame(await manager.list(), ['demo', 'drafts', 'other'])
     fs.writeFileSync(join(base, '.skillignore'), '*.log\ndrafts\n')
     t.match(await textOf(() => manager.read('demo', (skill) => skill.file('b.log'))), 'file_not_found')
@@ -161,8 +179,10 @@ t.test('K8 K53: a manifest is of one moment: the rules that it lists are those t
     const manager = await startManager(t, [base], { disk })
     let isReplaced = false
     disk.intercept = (operation, path, file) => {
-      // Once the rules have been compared with those of the index: its folder is listed, or the first of its files is opened.
-      if (isReplaced || operation !== moment || !(moment === 'readdir' ? path.endsWith('/demo') : file.endsWith('/.skillignore'))) return
+      // Once the rules have been compared with those of the index: its folder is listed, or the first of its files is
+      // opened.
+      if (isReplaced || operation !== moment ||
+        !(moment === 'readdir' ? path.endsWith('/demo') : file.endsWith('/.skillignore'))) return
       isReplaced = true
       // In place: its folder stays as it is.
       fs.writeFileSync(join(base, 'demo/.skillignore'), after)
@@ -173,7 +193,7 @@ t.test('K8 K53: a manifest is of one moment: the rules that it lists are those t
   }
 })
 
-t.test('K8 K53: what the ignore file of the skills folder hid before it was written is in no manifest and no archive', async (t) => {
+t.test('K8 K53: what the ignore file of a root hid before it was written is nowhere', async (t) => {
   const base = t.testdir({ '.skillignore': '*.log\n', demo: skill('demo', { 'a.md': 'a' }) })
   const disk = createFaultyDisk({ ageMs: 60_000 })
   const manager = await startManager(t, [base], { disk })
@@ -194,12 +214,16 @@ t.test('K8: what an ignore file hides stays hidden while it cannot be read, and 
   const isOfFile = (file: string) => file.endsWith('.skillignore')
   const faults: Readonly<Record<string, (base: string) => Interceptor>> = {
     'an ignore file that cannot be opened': () => failing('open', '/.skillignore', 'EIO'),
-    'an ignore file whose state is not known': () => (operation, _path, file) => { if (operation === 'fstat' && isOfFile(file)) throw osError('EIO') },
+    'an ignore file whose state is not known': () =>
+      (operation, _path, file) => { if (operation === 'fstat' && isOfFile(file)) throw osError('EIO') },
     'a folder that cannot be listed': () => failing('readdir', '/demo', 'EIO'),
     'a folder that may not be listed': () => failing('readdir', '/demo', 'EACCES'),
     'an ignore file that is written twice while it is read': (base) => {
       let left = 2
-      return (operation, _path, file) => { if (operation === 'read' && isOfFile(file) && left-- > 0) fs.writeFileSync(join(base, 'demo/.skillignore'), `${'#'.repeat(left)}\na.md\n`) }
+      return (operation, _path, file) => {
+        if (operation === 'read' && isOfFile(file) && left-- >
+        0) fs.writeFileSync(join(base, 'demo/.skillignore'), `${'#'.repeat(left)}\na.md\n`)
+      }
     }
   }
   for (const [what, fault] of Object.entries(faults)) {

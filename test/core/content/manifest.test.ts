@@ -4,7 +4,9 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { createNetworkDisk, type Disk } from '../../../src/core/read/disk.ts'
 import { sha256 } from '../../../src/core/shared/digest.ts'
-import { countOpenBelow, createFaultyDisk, failing, osError, outcome, passTick, skill, startManager } from '../../helper/skills.ts'
+import {
+  countOpenBelow, createFaultyDisk, failing, osError, outcome, passTick, skill, startManager
+} from '../../helper/skills.ts'
 
 const HOUR_MS = 3_600_000
 
@@ -45,7 +47,8 @@ t.test('K8 K43: what is not served is not listed', async (t) => {
   execFileSync('mkfifo', [join(base, 'root/demo/fifo')])
   fs.writeFileSync(Buffer.concat([Buffer.from(`${base}/root/demo/`), Buffer.from([0xff])]), '')
   const expected = ['.env.example', 'SKILL.md', 'chain', 'docs/a.md', 'inside', 'sub/.gitignore']
-  for (const disk of [undefined, createFaultyDisk({ hasProc: false }), createNetworkDisk()]) t.strictSame(await pathsIn(t, join(base, 'root'), disk), expected)
+  for (const disk of [undefined, createFaultyDisk({ hasProc: false }),
+    createNetworkDisk()]) t.strictSame(await pathsIn(t, join(base, 'root'), disk), expected)
 })
 
 t.test('K49: copies of a skill have one revision; each difference has another', async (t) => {
@@ -71,7 +74,8 @@ t.test('K49: copies of a skill have one revision; each difference has another', 
 })
 
 t.test('K53: a change during the walk is never half in the manifest', async (t) => {
-  const base = t.testdir({ root: { demo: skill('demo', { a: 'one', z: 'one' }) }, next: skill('demo', { a: 'two', z: 'two' }) })
+  const base =
+    t.testdir({ root: { demo: skill('demo', { a: 'one', z: 'one' }) }, next: skill('demo', { a: 'two', z: 'two' }) })
   const demo = join(base, 'root/demo')
   const flip = () => {
     fs.renameSync(demo, join(base, 'aside'))
@@ -109,17 +113,20 @@ t.test('K43 K51: what may not be read is left out, until it may be', async (t) =
   disk.intercept = () => {}
   passTick(base)
   fs.chmodSync(join(base, 'demo/file'), 0o600)
-  t.strictSame(await paths(), ['SKILL.md', 'docs/a.md', 'file', 'locked/b.md'], 'a mode is given to a file without a change to its folder')
+  t.strictSame(await paths(), ['SKILL.md', 'docs/a.md', 'file', 'locked/b.md'],
+    'a mode is given to a file without a change to its folder')
 })
 
 t.test('K43 K53: a failing disk is an I/O error, takes no file for gone, and leaves nothing open', async (t) => {
   const base = t.testdir({ demo: skill('demo', { a: 'a', docs: { b: 'b' }, link: t.fixture('symlink', 'a') }) })
   const disk = createFaultyDisk()
   const manager = await startManager(t, [base], { disk })
-  const failures = [['read', ''], ['fstat', ''], ['readdir', 'docs'], ['stat', 'docs'], ['lstat', '/a'], ['stat', '/link']] as const
+  const failures = [['read', ''], ['fstat', ''], ['readdir', 'docs'], ['stat', 'docs'], ['lstat', '/a'],
+    ['stat', '/link']] as const
   for (const [operation, ending] of failures) {
     disk.intercept = failing(operation, ending, operation === 'stat' ? 'ESTALE' : 'EIO')
-    t.equal(await outcome(() => manager.read('demo', (skill) => skill.manifest())), "SkillError: Error reading skill 'demo'", operation)
+    t.equal(await outcome(() => manager.read('demo', (skill) => skill.manifest())),
+      "SkillError: Error reading skill 'demo'", operation)
   }
   t.equal(countOpenBelow(base), 0)
 })
@@ -129,9 +136,12 @@ t.test('K48: a skill of which no state holds is unavailable for now, after a bou
   const disk = createFaultyDisk()
   const manager = await startManager(t, [base], { disk })
   let writes = 0
-  disk.intercept = (operation) => { if (operation === 'close') fs.writeFileSync(join(base, 'demo/a'), 'a'.repeat(++writes % 100)) }
+  disk.intercept = (operation) => {
+    if (operation === 'close') fs.writeFileSync(join(base, 'demo/a'), 'a'.repeat(++writes % 100))
+  }
   const start = performance.now()
-  await t.rejects(manager.read('demo', (skill) => skill.manifest()), { code: 'skill_changing', message: "Skill 'demo' changed while it was read" })
+  await t.rejects(manager.read('demo', (skill) => skill.manifest()),
+    { code: 'skill_changing', message: "Skill 'demo' changed while it was read" })
   t.ok(performance.now() - start < 20_000)
   disk.intercept = () => {}
   t.match(await manager.read('demo', (skill) => skill.manifest()), { skill_name: 'demo' })

@@ -4,7 +4,9 @@ import { dirname, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import fc from 'fast-check'
 import t from 'tap'
-import { type ChangeFeed, createChangeFeed, type FeedEvent, MAX_RECENT_EVENTS } from '../../../src/core/events/change-feed.ts'
+import {
+  type ChangeFeed, createChangeFeed, type FeedEvent, MAX_RECENT_EVENTS
+} from '../../../src/core/events/change-feed.ts'
 import { createFaultyDisk, saveAtomically, skill, skillText, startManager, until } from '../../helper/skills.ts'
 import { eventText, follow, knownRevision, numbered } from '../../helper/watching.ts'
 
@@ -78,14 +80,16 @@ t.test('K52: skills that come and go', async (t) => {
   const { skills, feed, events, next } = await follow(t, root)
   fs.renameSync(join(base, 'outside/b'), join(root, 'b'))
   await next('b')
-  t.match(events, [{ type: 'added', name: 'b', revision: (await skills.read('b', (skill) => skill.manifest())).revision }])
+  t.match(events,
+    [{ type: 'added', name: 'b', revision: (await skills.read('b', (skill) => skill.manifest())).revision }])
   fs.rmSync(join(root, 'a'), { recursive: true })
   await next('a')
   t.equal(events.at(-1)?.type, 'removed')
   t.strictSame(Object.keys(events.at(-1) ?? {}), ['id', 'type', 'name'])
   fs.mkdirSync(join(root, 'empty'))
   await next('empty')
-  t.match(events.at(-1), { type: 'added', name: 'empty', revision: (await skills.read('empty', (skill) => skill.manifest())).revision })
+  t.match(events.at(-1),
+    { type: 'added', name: 'empty', revision: (await skills.read('empty', (skill) => skill.manifest())).revision })
   t.equal(events.at(-1)?.id, await knownRevision(feed), 'the id is the revision of the catalog')
   t.equal(new Set(events.map(({ id }) => id)).size, events.length)
 })
@@ -95,7 +99,8 @@ t.test('K49 K52: a touch, a rewrite of the same bytes and what is never served a
   const root = join(base, 'skills')
   const { news, next } = await follow(t, root)
   const now = new Date()
-  for (const file of ['SKILL.md', 'references/x.md', 'references/more/y.md', 'references']) fs.utimesSync(join(root, 'a', file), now, now)
+  for (const file of ['SKILL.md', 'references/x.md', 'references/more/y.md',
+    'references']) fs.utimesSync(join(root, 'a', file), now, now)
   fs.writeFileSync(join(root, 'a/references/x.md'), 'x')
   saveAtomically(join(root, 'a/SKILL.md'), skillText('a'))
   fs.writeFileSync(join(root, 'a/.git/config'), 'other')
@@ -108,7 +113,8 @@ t.test('K49 K52: a touch, a rewrite of the same bytes and what is never served a
 
 t.test('K52 K53: a hundred skills rewritten are at most one event each', async (t) => {
   const names = numbered(100)
-  const root = t.testdir(Object.fromEntries(names.map((name) => [name, skill(name, { docs: { 'a.md': 'a', 'b.md': 'b' } })])))
+  const root =
+    t.testdir(Object.fromEntries(names.map((name) => [name, skill(name, { docs: { 'a.md': 'a', 'b.md': 'b' } })])))
   // The real disk: whether a state is settled is part of this.
   const { skills, events, news, next } = await follow(t, root, { disk: createFaultyDisk() })
   news()
@@ -119,13 +125,17 @@ t.test('K52 K53: a hundred skills rewritten are at most one event each', async (
     if (index % 20 === 0) await pause(1)
   }
   await until(() => events.length - first >= names.length, 120_000)
-  const revisions = new Map(events.slice(first).map((event) => [eventText(event), event.type === 'changed' ? event.revision : undefined]))
+  const revisions = new Map(
+    events.slice(first).map((event) => [eventText(event), event.type === 'changed' ? event.revision : undefined]))
   fs.appendFileSync(join(root, 'skill-7/docs/a.md'), '!')
   await next('skill-7')
   const all = news()
   t.equal(all.length, names.length + 1, 'one event each')
   t.strictSame(new Set(all), new Set(names.map((name) => `changed ${name}`)))
-  for (const name of names.slice(10, 30)) t.equal(revisions.get(`changed ${name}`), (await skills.read(name, (skill) => skill.manifest())).revision, 'about the last state')
+  for (const name of names.slice(10, 30)) {
+    t.equal(revisions.get(`changed ${name}`),
+      (await skills.read(name, (skill) => skill.manifest())).revision, 'about the last state')
+  }
 })
 
 t.test('K52: a skill that is written without a pause is reported again and again', async (t) => {
@@ -152,7 +162,8 @@ t.test('K92: equal skills have an equal revision, with any history, which anybod
   const name = fc.constantFrom('a', 'b', 'ab', 'é', 'A b')
   const texts = fc.dictionary(name, fc.string(), { maxKeys: 4 })
   await fc.assert(fc.asyncProperty(texts, texts, async (first, later) => {
-    const root = t.testdir(Object.fromEntries(Object.entries(first).map(([name, text]) => [name, { 'SKILL.md': text }])))
+    const root =
+      t.testdir(Object.fromEntries(Object.entries(first).map(([name, text]) => [name, { 'SKILL.md': text }])))
     const { skills, feed } = await follow(t, root, { watcher: false })
     for (const name of Object.keys(first)) fs.rmSync(join(root, name), { recursive: true })
     for (const [name, text] of Object.entries(later)) {
@@ -170,7 +181,7 @@ t.test('K92: equal skills have an equal revision, with any history, which anybod
   }), { numRuns: 10 })
 })
 
-t.test('K52: a skill that comes while everything is read for the first time is reported, and can be resumed from', async (t) => {
+t.test('K52: a skill that comes during the first reading is reported, and can be resumed from', async (t) => {
   const root = t.testdir(Object.fromEntries(numbered(50).map((name) => [name, skill(name)])))
   const skills = await startManager(t, [root])
   const feed = createChangeFeed({ skills })
@@ -185,7 +196,8 @@ t.test('K52: a skill that comes while everything is read for the first time is r
   t.same(events.map(eventText).sort(), ['added new', 'position'])
   t.same(resumed(feed, start).map(eventText), ['added new'])
   for (const [index, { id }] of events.entries()) {
-    t.same(resumed(feed, id).map(eventText), events.slice(index + 1).map(eventText).filter((text) => text !== 'position'))
+    t.same(resumed(feed, id).map(eventText),
+      events.slice(index + 1).map(eventText).filter((text) => text !== 'position'))
   }
 })
 

@@ -14,11 +14,21 @@ const yamlCodes = (text: string) => parseYaml(text).findings.map(({ code }) => c
 
 t.test('K10 K46: values have the types of YAML 1.2, as far as JSON has them', async t => {
   const { frontmatter, findings } = parseYaml([
-    'version: 1.0', 'date: 2026-01-01', 'yes: yes', 'flag: true', 'nothing: ~', 'octal: 0123', 'infinite: -.inf', 'flow: [a, {b: c}]',
+    'version: 1.0', 'date: 2026-01-01', 'yes: yes', 'flag: true', 'nothing: ~', 'octal: 0123', 'infinite: -.inf',
+    'flow: [a, {b: c}]',
     'folded: >', '  one', '  two', 'literal: |', '  one', '  two', ''].join('\n'))
   t.strictSame(findings, [])
   t.same(frontmatter, {
-    version: 1, date: '2026-01-01', yes: 'yes', flag: true, nothing: null, octal: 123, infinite: '-Infinity', flow: ['a', { b: 'c' }], folded: 'one two\n', literal: 'one\ntwo\n'
+    version: 1,
+    date: '2026-01-01',
+    yes: 'yes',
+    flag: true,
+    nothing: null,
+    octal: 123,
+    infinite: '-Infinity',
+    flow: ['a', { b: 'c' }],
+    folded: 'one two\n',
+    literal: 'one\ntwo\n'
   })
 })
 
@@ -42,20 +52,25 @@ t.test('K10: a one-line value that YAML cannot read is read as text', async t =>
       const { frontmatter, findings } = parseYaml(`name: x${end}description: ${value}${end}version: 1.5${end}`)
       t.same(frontmatter, { name: 'x', description: value, version: 1.5 }, name)
       t.match(findings, [{ code: 'yaml_repaired', severity: 'error', field: 'description' }], name)
-      const isDoubled = findings[0]?.fix === "Put the text of 'description' in single quotes, with each ' in it written twice"
+      const isDoubled = findings[0]?.fix ===
+        "Put the text of 'description' in single quotes, with each ' in it written twice"
       const quoted = `'${isDoubled ? value.replaceAll("'", "''") : value}'`
-      t.same(parseYaml(`description: ${quoted}`), { frontmatter: { description: value }, findings: [], isRead: true }, `${name}, fixed as it says`)
+      t.same(parseYaml(`description: ${quoted}`), { frontmatter: { description: value }, findings: [], isRead: true },
+        `${name}, fixed as it says`)
     }
   }
 })
 
 t.test('K10: a repair leaves alone what is not broken', async t => {
-  const { frontmatter } = parseYaml('# a: b: c\na: b: c # d\nlicense: MIT # see: there\nlist:\n- x\nquoted: "y: z"\nflow: [1, 2]\nblock: |\n  p: q: r\n')
+  const { frontmatter } = parseYaml(
+    '# a: b: c\na: b: c # d\nlicense: MIT # see: there\nlist:\n- x\nquoted: "y: z"\nflow: [1, 2]\nblock: ' +
+      '|\n  p: q: r\n')
   t.same(frontmatter, { a: 'b: c # d', license: 'MIT', list: ['x'], quoted: 'y: z', flow: [1, 2], block: 'p: q: r\n' })
 })
 
 t.test('K10: aliases are refused', async t => {
-  const levels = Array.from({ length: 9 }, (_, n) => `a${n}: &a${n} [${Array(9).fill(n === 0 ? 'lol' : `*a${n - 1}`).join(', ')}]\n`)
+  const levels = Array.from({ length: 9 },
+    (_, n) => `a${n}: &a${n} [${Array(9).fill(n === 0 ? 'lol' : `*a${n - 1}`).join(', ')}]\n`)
   t.strictSame([...new Set(yamlCodes(levels.join('')))], ['yaml_refused'])
   t.strictSame(yamlCodes('a: &a\n  b: *a\n'), ['yaml_refused'])
   t.strictSame(yamlCodes('a: &a [*a]\n'), ['yaml_refused'])
@@ -63,16 +78,19 @@ t.test('K10: aliases are refused', async t => {
 
 t.test('K10: deep nesting is refused, however often it is read', async t => {
   for (let i = 0; i < 10; i++) t.strictSame(yamlCodes('['.repeat(2_000)), ['yaml_refused'])
-  t.strictSame(yamlCodes('{a: '.repeat(MAX_FRONTMATTER_DEPTH) + '1' + '}'.repeat(MAX_FRONTMATTER_DEPTH)), ['yaml_refused'])
+  t.strictSame(yamlCodes('{a: '.repeat(MAX_FRONTMATTER_DEPTH) + '1' + '}'.repeat(MAX_FRONTMATTER_DEPTH)),
+    ['yaml_refused'])
   t.strictSame(yamlCodes('a: {b: {c: [[1]]}}\n'), [])
 })
 
 t.test('K9: keys that clash with object internals are data', async t => {
-  const { frontmatter } = parseYaml('__proto__:\n  polluted: yes\nconstructor: x\ntoString: y\nmetadata:\n  __proto__: z\n')
+  const { frontmatter } =
+    parseYaml('__proto__:\n  polluted: yes\nconstructor: x\ntoString: y\nmetadata:\n  __proto__: z\n')
   t.strictSame(Object.keys(frontmatter), ['__proto__', 'constructor', 'toString', 'metadata'])
   t.equal(Object.getPrototypeOf(frontmatter), Object.prototype)
   t.notOk(Object.hasOwn(Object.prototype, 'polluted'))
-  t.equal(JSON.stringify(frontmatter), '{"__proto__":{"polluted":"yes"},"constructor":"x","toString":"y","metadata":{"__proto__":"z"}}')
+  t.equal(JSON.stringify(frontmatter),
+    '{"__proto__":{"polluted":"yes"},"constructor":"x","toString":"y","metadata":{"__proto__":"z"}}')
 })
 
 t.test('K10: frontmatter over the limit is not parsed', async t => {
@@ -81,9 +99,10 @@ t.test('K10: frontmatter over the limit is not parsed', async t => {
   t.match(parseYaml(`${text}#`), { frontmatter: {}, findings: [{ code: 'frontmatter_too_large', severity: 'error' }] })
 })
 
-const parseFile = (frontmatter: string, folder = 'x') => parseSkillBytes(Buffer.from(`---\n${frontmatter}\n---\nbody\n`), folder)
+const parseFile = (frontmatter: string, folder = 'x') =>
+  parseSkillBytes(Buffer.from(`---\n${frontmatter}\n---\nbody\n`), folder)
 
-t.test('K9 K79: frontmatter that is not YAML is one finding at the line that is wrong, and names the skill all the same', async t => {
+t.test('K9 K79: frontmatter that is not YAML is one finding at its line, and names the skill all the same', async t => {
   const rows = [
     { name: 'two lists', broken: 'argument-hint: [a] [b]', line: 3 },
     { name: 'text after a quote', broken: 'license: "MIT" or so', line: 3 },
@@ -133,9 +152,15 @@ function fieldErrors (frontmatter: Frontmatter, folder = 'my-skill'): string[] {
 t.test('K9: a skill that follows the format has no findings', async t => {
   t.strictSame(fieldCodes(validFields), [])
   t.strictSame(fieldCodes({
-    ...validFields, license: 'MIT', compatibility: 'Requires Python 3.11+', metadata: { author: 'A', version: '1.0' }, 'allowed-tools': 'Bash(jq:*) Bash(git add, git commit)'
+    ...validFields,
+    license: 'MIT',
+    compatibility: 'Requires Python 3.11+',
+    metadata: { author: 'A', version: '1.0' },
+    'allowed-tools': 'Bash(jq:*) Bash(git add, git commit)'
   }), [])
-  for (const name of ['a', '7', 'a1-b2-c3', 'a'.repeat(64)]) t.strictSame(fieldCodes({ ...validFields, name }, name), [], name)
+  for (const name of ['a', '7', 'a1-b2-c3', 'a'.repeat(64)]) {
+    t.strictSame(fieldCodes({ ...validFields, name }, name), [], name)
+  }
 })
 
 t.test('K9: the reference cases for names', async t => {
@@ -156,15 +181,22 @@ t.test('K9: the reference cases for names', async t => {
     ['everything at once', `-${'A'.repeat(70)}--b`, 'my-skill',
       ['name_too_long', 'name_invalid_characters', 'name_edge_hyphen', 'name_double_hyphen']]
   ]
-  for (const [id, name, folder, expected] of rows) t.strictSame(fieldErrors({ ...validFields, name }, folder), expected, id)
+  for (const [id, name, folder, expected] of rows) {
+    t.strictSame(fieldErrors({ ...validFields, name }, folder), expected, id)
+  }
 })
 
 t.test('K9: name and description are required', async t => {
-  for (const name of [undefined, null, '', ' \n']) t.strictSame(fieldErrors({ ...validFields, name }), ['name_missing'], JSON.stringify(name))
-  for (const description of [undefined, null, '', ' \n']) t.strictSame(fieldErrors({ ...validFields, description }), ['description_missing'], JSON.stringify(description))
+  for (const name of [undefined, null, '', ' \n']) {
+    t.strictSame(fieldErrors({ ...validFields, name }), ['name_missing'], JSON.stringify(name))
+  }
+  for (const description of [undefined, null, '', ' \n']) {
+    t.strictSame(fieldErrors({ ...validFields, description }), ['description_missing'], JSON.stringify(description))
+  }
   t.strictSame(fieldErrors({}), ['name_missing', 'description_missing'])
   for (const value of [42, true, ['a'], { a: 1 }]) {
-    t.strictSame(fieldErrors({ name: value, description: value }), ['name_not_text', 'description_not_text'], JSON.stringify(value))
+    t.strictSame(fieldErrors({ name: value, description: value }), ['name_not_text', 'description_not_text'],
+      JSON.stringify(value))
   }
 })
 
@@ -172,12 +204,15 @@ const NO_PROPOSAL = 'Choose a name of lowercase letters a to z, numbers and hyph
 
 t.test('K25: the message and the fix of a name belong to the problem', async t => {
   const rows: Array<[unknown, string, string, string]> = [
-    ['Foo', 'Foo', "name 'Foo' must contain only lowercase letters, numbers and hyphens", "Change name to 'foo' and rename the folder to 'foo'"],
+    ['Foo', 'Foo', "name 'Foo' must contain only lowercase letters, numbers and hyphens",
+      "Change name to 'foo' and rename the folder to 'foo'"],
     ['pdf', 'PDF Tools', "name 'pdf' does not match the folder name 'PDF Tools'", "Rename the folder to 'pdf'"],
     ['pdf', 'pdf-tools', "name 'pdf' does not match the folder name 'pdf-tools'", "Change name to 'pdf-tools'"],
-    ['Übung', 'Übung', "name 'Übung' must contain only lowercase letters, numbers and hyphens", "Change name to 'ubung' and rename the folder to 'ubung'"],
+    ['Übung', 'Übung', "name 'Übung' must contain only lowercase letters, numbers and hyphens",
+      "Change name to 'ubung' and rename the folder to 'ubung'"],
     ['中文技能', '中文技能', "name '中文技能' must contain only lowercase letters, numbers and hyphens", NO_PROPOSAL],
-    ['中文技能', 'chinese', "name '中文技能' must contain only lowercase letters, numbers and hyphens", "Change name to 'chinese'"],
+    ['中文技能', 'chinese', "name '中文技能' must contain only lowercase letters, numbers and hyphens",
+      "Change name to 'chinese'"],
     [undefined, '中文-pdf', 'name is missing', NO_PROPOSAL],
     [42, 'answer', 'name must be text, not a number', "Change name to 'answer'"],
     [undefined, 'answer', 'name is missing', "Add 'name: answer' to the frontmatter"],
@@ -186,12 +221,15 @@ t.test('K25: the message and the fix of a name belong to the problem', async t =
     ['other', '42', "name 'other' does not match the folder name '42'", "Change the line of name to 'name: \"42\"'"]
   ]
   for (const [name, folder, message, fix] of rows) {
-    t.match(validateFrontmatter({ ...validFields, name }, folder)[0], { field: 'name', message, fix }, `${name} in ${folder}`)
+    t.match(validateFrontmatter({ ...validFields, name }, folder)[0], { field: 'name', message, fix },
+      `${name} in ${folder}`)
   }
 })
 
 t.test('K25: the name that a fix proposes is valid', async t => {
-  t.doesNotThrow(() => fc.assert(fc.property(fc.string({ unit: codePoint, maxLength: 300 }), fc.string({ unit: 'grapheme', maxLength: 300 }), (name, folder) => {
+  t.doesNotThrow(() => fc.assert(fc.property(fc.string({ unit: codePoint, maxLength: 300 }), fc.string({
+    unit: 'grapheme', maxLength: 300
+  }), (name, folder) => {
     for (const { fix } of validateFrontmatter({ ...validFields, name }, folder)) {
       if (fix === NO_PROPOSAL) continue
       const proposed = /(?:to|name:) ['"]?([a-z0-9-]+)["']/.exec(fix)?.[1]
@@ -202,19 +240,26 @@ t.test('K25: the name that a fix proposes is valid', async t => {
 })
 
 t.test('K9: a misspelt field is renamed, not moved, where the field that it stands for is absent', async t => {
-  const fixOf = (frontmatter: Frontmatter) => validateFrontmatter(frontmatter, 'my-skill').find(({ code }) => code === 'unknown_fields')?.fix
+  const fixOf = (frontmatter: Frontmatter) =>
+    validateFrontmatter(frontmatter, 'my-skill').find(({ code }) => code === 'unknown_fields')?.fix
   t.equal(fixOf({ name: 'my-skill', desciption: 'x' }), "Rename 'desciption' to 'description'")
   t.equal(fixOf({ Name: 'my-skill', Description: 'x', tags: 'x', model: 'x' }),
-    "Rename 'Name' to 'name'; rename 'Description' to 'description'; move 'tags' into metadata, or remove it; leave 'model' to the agents that read such fields: others may refuse them")
+    "Rename 'Name' to 'name'; rename 'Description' to 'description'; move 'tags' into metadata, or remove it; " +
+      "leave 'model' to the agents that read such fields: others may refuse them")
   t.equal(fixOf({ date: '2026-01-01', description: 'x' }), "Move 'date' into metadata, or remove it")
-  t.equal(fixOf({ ...validFields, names: 'x', allowedTools: 'x' }), "Rename 'allowedTools' to 'allowed-tools'; move 'names' into metadata, or remove it")
+  t.equal(fixOf({ ...validFields, names: 'x', allowedTools: 'x' }),
+    "Rename 'allowedTools' to 'allowed-tools'; move 'names' into metadata, or remove it")
 })
 
 t.test('K9: whatever the frontmatter, findings are well-formed and nothing throws', async t => {
-  const field = fc.constantFrom('name', 'description', 'license', 'compatibility', 'metadata', 'allowed-tools', '__proto__', 'x')
-  t.doesNotThrow(() => fc.assert(fc.property(fc.dictionary(field, fc.jsonValue()), fc.string({ unit: codePoint }), (frontmatter, folder) =>
+  const field = fc.constantFrom('name', 'description', 'license', 'compatibility', 'metadata', 'allowed-tools',
+    '__proto__', 'x')
+  t.doesNotThrow(() => fc.assert(fc.property(fc.dictionary(field, fc.jsonValue()), fc.string({
+    unit: codePoint
+  }), (frontmatter, folder) =>
     validateFrontmatter(frontmatter, folder).every(({ code, message, fix }) =>
-      /^[a-z]+(?:_[a-z0-9]+)*$/.test(code) && /^[^\p{Cc}]+$/u.test(message + fix) && !message.endsWith('.') && /^[A-Z]/.test(fix) && !fix.endsWith('.')))))
+      /^[a-z]+(?:_[a-z0-9]+)*$/.test(code) && /^[^\p{Cc}]+$/u.test(message + fix) && !message.endsWith('.') &&
+        /^[A-Z]/.test(fix) && !fix.endsWith('.')))))
 })
 
 const hiddenCodes = (text: string) => checkContent(text).map(({ code }) => code)
@@ -236,12 +281,15 @@ t.test('K9: hidden text is a warning that names the line', async t => {
   for (const [name, text] of rows) {
     const findings = checkContent(text)
     t.equal(findings.length, 1, name)
-    t.match(findings[0], { severity: 'warning', message: /^SKILL\.md contains .+, the first in line 2$/, fix: /^Remove .+ line 2$/ }, name)
+    t.match(findings[0],
+      { severity: 'warning', message: /^SKILL\.md contains .+, the first in line 2$/, fix: /^Remove .+ line 2$/ }, name)
   }
 })
 
 t.test('ordinary text of any language hides nothing', async t => {
-  const rows = ['', 'plain\ttext\r\n\f', '\uFEFFwith a byte order mark', '“quotes” – dashes … é', '技能 навык', '👩\u200D💻 family', 'می\u200Cخواهم', 'क्\u200Dष', '❤\uFE0F\u200D🔥', 'a\u00A0b', '1\uFE0F\u20E3 葛\u{E0100}飾', '\u{E0100}', '\u{10FFFF}']
+  const rows = ['', 'plain\ttext\r\n\f', '\uFEFFwith a byte order mark', '“quotes” – dashes … é', '技能 навык',
+    '👩\u200D💻 family', 'می\u200Cخواهم', 'क्\u200Dष', '❤\uFE0F\u200D🔥', 'a\u00A0b', '1\uFE0F\u20E3 葛\u{E0100}飾',
+    '\u{E0100}', '\u{10FFFF}']
   for (const text of rows) t.strictSame(hiddenCodes(text), [], JSON.stringify(text))
 })
 
@@ -255,16 +303,22 @@ const valid = `---\n${fields}---\n# Demo\n`
 
 t.test('K9: a valid file has fields, a summary, and no findings', async t => {
   t.same(parse(valid), {
-    frontmatter: { name: 'demo', description: 'Shows how.' }, summary: { name: 'demo', description: 'Shows how.' }, findings: [], headings: ['Demo']
+    frontmatter: { name: 'demo', description: 'Shows how.' },
+    summary: { name: 'demo', description: 'Shows how.' },
+    findings: [],
+    headings: ['Demo']
   })
 })
 
 t.test('K9: what is wrong with the form of a file is one finding', async t => {
   const rows: Array<[string, string, string, string]> = [
     ['no frontmatter', '# Only a heading\n', 'frontmatter_missing', 'SKILL.md has no frontmatter'],
-    ['a link that git stored as text', '../../shared/SKILL.md', 'main_file_link_text', "SKILL.md holds nothing but the path '../../shared/SKILL.md': it was a symbolic link before"],
-    ['such a link with a blank in it', '../My Skills/SKILL.md', 'main_file_link_text', "SKILL.md holds nothing but the path '../My Skills/SKILL.md': it was a symbolic link before"],
-    ['such a link to a file beside it', 'SHARED.md', 'main_file_link_text', "SKILL.md holds nothing but the path 'SHARED.md': it was a symbolic link before"],
+    ['a link that git stored as text', '../../shared/SKILL.md', 'main_file_link_text',
+      "SKILL.md holds nothing but the path '../../shared/SKILL.md': it was a symbolic link before"],
+    ['such a link with a blank in it', '../My Skills/SKILL.md', 'main_file_link_text',
+      "SKILL.md holds nothing but the path '../My Skills/SKILL.md': it was a symbolic link before"],
+    ['such a link to a file beside it', 'SHARED.md', 'main_file_link_text',
+      "SKILL.md holds nothing but the path 'SHARED.md': it was a symbolic link before"],
     ['a word', 'instructions', 'frontmatter_missing', 'SKILL.md has no frontmatter'],
     ['a line that mentions a path', 'Read ../a.md\n', 'frontmatter_missing', 'SKILL.md has no frontmatter'],
     ['an empty file', '', 'frontmatter_missing', 'SKILL.md is empty'],
@@ -272,14 +326,19 @@ t.test('K9: what is wrong with the form of a file is one finding', async t => {
     ['a rule in a text', '# Title\n\n---\n\nText\n', 'frontmatter_missing', 'SKILL.md has no frontmatter'],
     ['unclosed', `---\n${fields}# Demo\n`, 'frontmatter_unclosed', "the frontmatter is not closed with a line '---'"],
     ['only a fence', '---', 'frontmatter_unclosed', "the frontmatter is not closed with a line '---'"],
-    ['invalid YAML', '---\nname: [invalid\n---\nx', 'yaml_invalid', "line 2 of SKILL.md is not valid YAML: 'deficient indentation'"],
+    ['invalid YAML', '---\nname: [invalid\n---\nx', 'yaml_invalid',
+      "line 2 of SKILL.md is not valid YAML: 'deficient indentation'"],
     ['a list', '---\n- a\n---\nx', 'frontmatter_not_mapping', 'the frontmatter does not consist of fields'],
     ['nothing between the fences', '---\n---\nx', 'frontmatter_empty', 'the frontmatter is empty'],
-    ['a blank line first', `\n${valid}`, 'frontmatter_not_first', 'something stands before the frontmatter of SKILL.md'],
-    ['a comment first', `<!-- hi -->\n${valid}`, 'frontmatter_not_first', 'something stands before the frontmatter of SKILL.md'],
+    ['a blank line first', `\n${valid}`, 'frontmatter_not_first',
+      'something stands before the frontmatter of SKILL.md'],
+    ['a comment first', `<!-- hi -->\n${valid}`, 'frontmatter_not_first',
+      'something stands before the frontmatter of SKILL.md'],
     ['four dashes', `-${valid}`, 'fence_unusual', "the first line of SKILL.md is '----' instead of '---'"],
-    ['a language word', `---js\n${fields}---\n`, 'fence_unusual', "the first line of SKILL.md is '---js' instead of '---'"],
-    ['bare carriage returns', valid.replaceAll('\n', '\r'), 'line_ends_cr', 'SKILL.md ends its lines with a bare carriage return']
+    ['a language word', `---js\n${fields}---\n`, 'fence_unusual',
+      "the first line of SKILL.md is '---js' instead of '---'"],
+    ['bare carriage returns', valid.replaceAll('\n', '\r'), 'line_ends_cr',
+      'SKILL.md ends its lines with a bare carriage return']
   ]
   for (const [name, text, code, message] of rows) {
     const { summary, frontmatter, findings } = parse(text)
@@ -291,9 +350,15 @@ t.test('K9: what is wrong with the form of a file is one finding', async t => {
 })
 
 t.test('K9: bytes that are not UTF-8 are one error', async t => {
-  const rows = [Buffer.from('---\nname: caf\u00E9\n---\n', 'latin1'), Buffer.from(`\uFEFF${valid}`, 'utf16le'), Buffer.from([0, 1, 0xff])]
+  const rows = [Buffer.from('---\nname: caf\u00E9\n---\n', 'latin1'), Buffer.from(`\uFEFF${valid}`, 'utf16le'),
+    Buffer.from([0, 1, 0xff])]
   for (const bytes of rows) {
-    t.match(parseSkillBytes(bytes, 'demo'), { frontmatter: {}, summary: { name: 'demo', description: '' }, findings: [{ code: 'main_file_not_utf8', severity: 'error' }] })
+    t.match(parseSkillBytes(bytes, 'demo'),
+      {
+        frontmatter: {},
+        summary: { name: 'demo', description: '' },
+        findings: [{ code: 'main_file_not_utf8', severity: 'error' }]
+      })
   }
 })
 
@@ -320,7 +385,9 @@ t.test('the summary is the trimmed text of the frontmatter, else the folder', as
     ['__proto__:\n  name: x\n  description: y', 'demo', ''],
     ['name: "a\\uD800b"\ndescription: "\\uD83D\\uDE00"', 'a\uFFFDb', '😀']
   ]
-  for (const [yaml, name, description] of rows) t.strictSame(parse(`---\n${yaml}\n---\nx`).summary, { name, description }, yaml)
+  for (const [yaml, name, description] of rows) {
+    t.strictSame(parse(`---\n${yaml}\n---\nx`).summary, { name, description }, yaml)
+  }
 })
 
 t.test('K10: half a surrogate pair in a value or key is U+FFFD', async t => {
@@ -342,7 +409,8 @@ t.test('K10 K30: fences are whole lines, and the body is what follows the closin
     ['---\na: 1\n---', '', { a: 1 }],
     ['---\na: [\n---\n技能 😀', '技能 😀'],
     ['\uFEFF# no frontmatter', '# no frontmatter'],
-    ...['', '# x\n', ' ---\na: 1\n---\n', '\n---\na: 1\n---\n', '----\n---\n', '---js\n---\n', '--\n', '---\ra: 1\r---\r', '---', '---\n', '---\na: 1\n', '---\na: 1\n ---\n...\n----']
+    ...['', '# x\n', ' ---\na: 1\n---\n', '\n---\na: 1\n---\n', '----\n---\n', '---js\n---\n', '--\n',
+      '---\ra: 1\r---\r', '---', '---\n', '---\na: 1\n', '---\na: 1\n ---\n...\n----']
       .map((text): [string, string] => [text, text])
   ]
   for (const [text, body, frontmatter = {}] of rows) {
@@ -352,7 +420,8 @@ t.test('K10 K30: fences are whole lines, and the body is what follows the closin
 })
 
 t.test('K9: no bytes make it throw, and every finding is well-formed', async t => {
-  const file = fc.oneof(fc.uint8Array(), fc.tuple(fc.constantFrom('---\n', '\uFEFF---\r\n'), fc.string({ unit: codePoint }), fc.constantFrom('\n---\n', ''), fc.string())
+  const file = fc.oneof(fc.uint8Array(), fc.tuple(fc.constantFrom('---\n', '\uFEFF---\r\n'),
+    fc.string({ unit: codePoint }), fc.constantFrom('\n---\n', ''), fc.string())
     .map(parts => Buffer.from(parts.join(''))))
   t.doesNotThrow(() => fc.assert(fc.property(file, fc.string(), (bytes, folder) => {
     const { summary, findings } = parseSkillBytes(Buffer.from(bytes), folder)
@@ -362,7 +431,8 @@ t.test('K9: no bytes make it throw, and every finding is well-formed', async t =
 })
 
 t.test('K10: the largest file takes linear time, whatever it holds', async t => {
-  const filled = (unit: string, head = '') => Buffer.from(head + unit.repeat(Math.floor((MAX_MAIN_FILE_BYTES - head.length) / Buffer.byteLength(unit))))
+  const filled = (unit: string, head = '') =>
+    Buffer.from(head + unit.repeat(Math.floor((MAX_MAIN_FILE_BYTES - head.length) / Buffer.byteLength(unit))))
   const rows: Record<string, Buffer> = {
     'blank lines': filled('\n'),
     'fences that are none': filled('---x\n', '---\n'),
@@ -370,7 +440,8 @@ t.test('K10: the largest file takes linear time, whatever it holds', async t => 
     'lines of text': filled('some text\n', valid),
     'hidden characters': filled('\u200B', valid),
     'blanks in a line of frontmatter': Buffer.from(`---\nname: demo\nx${' '.repeat(60_000)}y\n---\n`),
-    'blanks in a line below metadata': Buffer.from(`---\nname: demo\nmetadata:\n  a: 1\n  x${' '.repeat(8_000)}y: z${' '.repeat(60)}\n---\n`),
+    'blanks in a line below metadata': Buffer.from(
+      `---\nname: demo\nmetadata:\n  a: 1\n  x${' '.repeat(8_000)}y: z${' '.repeat(60)}\n---\n`),
     'slashes that are no path': filled('/').subarray(0, 4_090).fill('\r', 4_089)
   }
   for (const [name, bytes] of Object.entries(rows)) {
@@ -394,7 +465,9 @@ t.test('K46: the headings of a body', async (t) => {
     ['# C#\n## a # b\n# '.concat(' '.repeat(50), 'x'), ['C#', 'a # b', 'x']],
     ['```\n# never closed', []]
   ]
-  for (const [body, headings] of rows) t.strictSame(parse(`${valid}${body}`).headings, ['Demo', ...headings], JSON.stringify(body))
+  for (const [body, headings] of rows) {
+    t.strictSame(parse(`${valid}${body}`).headings, ['Demo', ...headings], JSON.stringify(body))
+  }
   t.strictSame(parse('# No frontmatter\n').headings, ['No frontmatter'])
   t.equal(parse(`# ${'x'.repeat(5_000)}\n# ${'y'.repeat(5_000)}\n`).headings.length, 1, 'bounded')
 })

@@ -51,11 +51,15 @@ t.test('K15: strict UTF-8: overlong forms, surrogates and cut sequences are refu
 
 t.test('K20: whatever the bytes, text gives them back', (t) => {
   const encodings = { 'utf-8': 'utf8', 'utf-16le': 'utf16le', 'latin-1': 'latin1' } as const
-  fc.assert(fc.property(fc.oneof(fc.uint8Array(), fc.string({ unit: codePoint }).map((text) => Buffer.from(text))), (array) => {
+  fc.assert(fc.property(fc.oneof(fc.uint8Array(), fc.string({
+    unit: codePoint
+  }).map((text) => Buffer.from(text))), (array) => {
     const bytes = Buffer.from(array)
     const text = decodeText(bytes)
     if (text === undefined) return true
-    const back = text.encoding === 'utf-16be' ? utf16be(text.content) : Buffer.from(text.content, encodings[text.encoding])
+    const back = text.encoding === 'utf-16be'
+      ? utf16be(text.content)
+      : Buffer.from(text.content, encodings[text.encoding])
     return back.equals(bytes)
   }), { numRuns: 300 })
   t.end()

@@ -146,7 +146,9 @@ for (const [kind, createDisk] of Object.entries(DISKS)) {
   t.test(`K8 K18 K19: paths and links in a skill on ${kind}`, async (t) => {
     const folder = createLayout(t)
     const disk = createDisk()
-    for (const [path, expected] of Object.entries(LAYOUT)) t.equal(await readInside(disk, folder, path), expected, path.slice(0, 40))
+    for (const [path, expected] of Object.entries(LAYOUT)) {
+      t.equal(await readInside(disk, folder, path), expected, path.slice(0, 40))
+    }
   })
 
   t.test(`K22: a FIFO, a socket, a device is refused at once on ${kind}`, async (t) => {
@@ -213,7 +215,8 @@ t.test('K19: a permission that is missing behind a link tells nothing about the 
   t.equal(await readInside(disk, folder, 'out-file'), 'refused: outside')
   t.equal(await readInside(disk, folder, 'SKILL.md'), 'refused: permission_denied')
   t.equal(await readInside(disk, folder, 'docs/a.md'), 'refused: permission_denied')
-  t.equal(await readInside(disk, folder, 'to-file'), 'refused: permission_denied', 'a link to a file of the same skill is not outside')
+  t.equal(await readInside(disk, folder, 'to-file'), 'refused: permission_denied',
+    'a link to a file of the same skill is not outside')
   disk.intercept = (operation) => { if (operation !== 'close') throw osError('EACCES') }
   t.equal(await readInside(disk, folder, 'docs/a.md'), 'refused: permission_denied', 'nor what nobody may look at')
 })
@@ -223,7 +226,8 @@ t.test('K21 K22: the limit, to the byte, also when the size says nothing', async
   const disk = createFaultyDisk()
   t.equal((await readInside(disk, folder, 'exact')).length, LIMIT)
   t.equal(await readInside(disk, folder, 'empty'), '')
-  t.match(await openInside({ disk, folder, path: 'more' }, LIMIT).catch((error: unknown) => error), { refusal: 'too_large', size: BigInt(LIMIT + 1) })
+  t.match(await openInside({ disk, folder, path: 'more' }, LIMIT).catch((error: unknown) => error),
+    { refusal: 'too_large', size: BigInt(LIMIT + 1) })
   t.equal(disk.calls.get('read'), 1, 'a file that is too large is not read at all')
 })
 
@@ -231,7 +235,8 @@ t.test('K22: a sparse file of 10 GiB is refused unread, with its size', async (t
   const folder = fs.realpathSync(t.testdir({ sparse: '' }))
   fs.truncateSync(join(folder, 'sparse'), 10 * 1_024 ** 3)
   const disk = createFaultyDisk()
-  t.match(await openInside({ disk, folder, path: 'sparse' }, LIMIT).catch((error: unknown) => error), { refusal: 'too_large', size: 10n * 1_024n ** 3n })
+  t.match(await openInside({ disk, folder, path: 'sparse' }, LIMIT).catch((error: unknown) => error),
+    { refusal: 'too_large', size: 10n * 1_024n ** 3n })
   t.equal(disk.calls.get('read'), undefined)
 })
 
@@ -257,9 +262,18 @@ t.test('K19 K22: a swap at any moment of the opening gives the secret to nobody'
   const base = fs.realpathSync(t.testdir({ secret: { 'SKILL.md': CANARY, 'a.md': CANARY }, root: {} }))
   const folder = join(base, 'root/demo')
   const swaps: Readonly<Record<string, () => void>> = {
-    'the file': () => { fs.rmSync(join(folder, 'docs/a.md')); fs.symlinkSync(join(base, 'secret/a.md'), join(folder, 'docs/a.md')) },
-    'the folder on the way': () => { fs.renameSync(join(folder, 'docs'), join(folder, 'away')); fs.symlinkSync(join(base, 'secret'), join(folder, 'docs')) },
-    'the skill folder': () => { fs.renameSync(folder, `${folder}-away`); fs.mkdirSync(folder); fs.symlinkSync(join(base, 'secret'), join(folder, 'docs')) },
+    'the file': () => {
+      fs.rmSync(join(folder, 'docs/a.md')); fs.symlinkSync(join(base, 'secret/a.md'),
+        join(folder, 'docs/a.md'))
+    },
+    'the folder on the way': () => {
+      fs.renameSync(join(folder, 'docs'),
+        join(folder, 'away')); fs.symlinkSync(join(base, 'secret'), join(folder, 'docs'))
+    },
+    'the skill folder': () => {
+      fs.renameSync(folder,
+      `${folder}-away`); fs.mkdirSync(folder); fs.symlinkSync(join(base, 'secret'), join(folder, 'docs'))
+    },
     'the skill folder with a link': () => {
       fs.renameSync(folder, `${folder}-away`)
       fs.mkdirSync(join(base, 'secret/docs'), { recursive: true })
@@ -288,7 +302,8 @@ t.test('K19 K22: a swap at any moment of the opening gives the secret to nobody'
 })
 
 t.test('K22: what was removed after it was opened is still that file, and K8 counts for it', async (t) => {
-  const folder = fs.realpathSync(t.testdir({ 'a.md': 'text', 'x (deleted)': 'odd', innocent: t.fixture('symlink', '.env'), '.env': 'hidden' }))
+  const folder = fs.realpathSync(
+    t.testdir({ 'a.md': 'text', 'x (deleted)': 'odd', innocent: t.fixture('symlink', '.env'), '.env': 'hidden' }))
   const disk = createFaultyDisk()
   disk.intercept = (operation) => { if (operation === 'readlink') fs.rmSync(join(folder, 'a.md'), { force: true }) }
   t.equal(await readInside(disk, folder, 'a.md'), 'text')
@@ -298,9 +313,13 @@ t.test('K22: what was removed after it was opened is still that file, and K8 cou
   t.equal(await readInside(disk, folder, 'x (deleted)'), 'odd')
 })
 
-for (const [what, swapped, secret] of [['the file', 'docs/a.md', 'a.md'], ['its folder', 'docs', ''], ['the skill folder', '.', '']] as const) {
+for (const [what, swapped, secret] of [['the file', 'docs/a.md', 'a.md'], ['its folder', 'docs', ''],
+  ['the skill folder', '.', '']] as const) {
   t.test(`K22: a link to outside swapped in for ${what} in a loop gets nothing`, async (t) => {
-    const base = fs.realpathSync(t.testdir({ secret: { 'a.md': CANARY, docs: { 'a.md': CANARY } }, root: { demo: { docs: { 'a.md': 'public' } } } }))
+    const base = fs.realpathSync(
+      t.testdir({
+        secret: { 'a.md': CANARY, docs: { 'a.md': CANARY } }, root: { demo: { docs: { 'a.md': 'public' } } }
+      }))
     const folder = join(base, 'root/demo')
     fs.symlinkSync(join(base, 'secret', secret), join(base, 'link'))
     const path = join(folder, swapped)

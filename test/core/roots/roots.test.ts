@@ -40,14 +40,18 @@ function relink (path: string, target: string): void {
 function createLog () {
   const lines: Line[] = []
   const write = (details: object, message: string) => { lines.push({ message, ...details }) }
-  return { log: { info: () => {}, warn: write }, skips: () => lines.filter(({ message }) => message.includes('skipped')) }
+  return {
+    log: { info: () => {}, warn: write }, skips: () => lines.filter(({ message }) => message.includes('skipped'))
+  }
 }
 
 for (const [kind, options] of [['a local disk', {}], ['a network disk', { disk: createNetworkDisk() }]] as const) {
   t.test(`K4: skills are the folders with a safe name, on ${kind}`, async (t) => {
     const root = t.testdir({ 'a file': '', 'SKILL.md': '' })
-    const safe = ['C:', '__proto__', 'constructor', 'demo', "quote'\"", 'toString', 'trailing. ', 'x'.repeat(255), 'é', '\uFFFD']
-    for (const name of [...safe, '.hidden', '..data', 'a..b', 'a\\b', 'new\nline', 'delete\x7f', 'c1\x85']) fs.mkdirSync(join(root, name))
+    const safe = ['C:', '__proto__', 'constructor', 'demo', "quote'\"", 'toString', 'trailing. ', 'x'.repeat(255),
+      'é', '\uFFFD']
+    for (const name of [...safe, '.hidden', '..data', 'a..b', 'a\\b', 'new\nline', 'delete\x7f',
+      'c1\x85']) fs.mkdirSync(join(root, name))
     fs.mkdirSync(Buffer.concat([Buffer.from(`${root}/not-utf8-`), Buffer.from([0xff])]))
     execFileSync('mkfifo', [join(root, 'fifo')])
     t.strictSame(await (await startManager(t, [root], options)).list(), safe)
@@ -55,15 +59,23 @@ for (const [kind, options] of [['a local disk', {}], ['a network disk', { disk: 
 }
 
 t.test('K14: the states of a root', async (t) => {
-  const base = t.testdir({ file: '', root: {}, dangling: t.fixture('symlink', 'nothing'), loop: t.fixture('symlink', 'loop'), 'to-file': t.fixture('symlink', 'file') })
+  const base = t.testdir({
+    file: '',
+    root: {},
+    dangling: t.fixture('symlink', 'nothing'),
+    loop: t.fixture('symlink', 'loop'),
+    'to-file': t.fixture('symlink', 'file')
+  })
   const stateOf = async (name: string, intercept: Interceptor = () => {}) => {
     const manager = await startManager(t, [join(base, name)], { disk: createFaultyDisk({ intercept }) })
     return (await freshStatusOf(manager)).roots[0]?.state
   }
   t.equal(await stateOf('root'), 'ok')
-  for (const name of ['nothing', 'nothing/below', 'file', 'file/below', 'dangling', 'loop', 'to-file', 'x'.repeat(300)]) t.equal(await stateOf(name), 'missing', name.slice(0, 20))
+  for (const name of ['nothing', 'nothing/below', 'file', 'file/below', 'dangling', 'loop', 'to-file',
+    'x'.repeat(300)]) t.equal(await stateOf(name), 'missing', name.slice(0, 20))
   for (const operation of ['stat', 'realpath', 'readdir'] as const) {
-    for (const [code, state] of [['EACCES', 'unreadable'], ['EPERM', 'unreadable'], ['ENOENT', 'missing'], ['EIO', 'failed'], ['EMFILE', 'failed'], ['ESTALE', 'failed']] as const) {
+    for (const [code, state] of [['EACCES', 'unreadable'], ['EPERM', 'unreadable'], ['ENOENT', 'missing'],
+      ['EIO', 'failed'], ['EMFILE', 'failed'], ['ESTALE', 'failed']] as const) {
       t.equal(await stateOf('root', failing(operation, '', code)), state, `${operation}: ${code}`)
     }
   }
@@ -72,7 +84,15 @@ t.test('K14: the states of a root', async (t) => {
 t.test('K4: what a link in a root means', async (t) => {
   const { base, root, store } = createInstalled(t)
   const links = {
-    file: '../store/file.md', store: '../store', hooks: '../store/.git/hooks', none: '../nothing', loop: 'loop', self: '.', beside: '../storeroom', secret: '../secret', chain: 'one'
+    file: '../store/file.md',
+    store: '../store',
+    hooks: '../store/.git/hooks',
+    none: '../nothing',
+    loop: 'loop',
+    self: '.',
+    beside: '../storeroom',
+    secret: '../secret',
+    chain: 'one'
   }
   fs.mkdirSync(join(base, 'storeroom'))
   for (const [name, target] of Object.entries(links)) fs.symlinkSync(target, join(root, name))
@@ -98,11 +118,13 @@ t.test('K4: links are followed into the folders that are allowed, and nowhere el
   t.match(statusOf(manager).roots, [{ skills: 3, skipped: 1 }])
   t.equal(await textOf(() => manager.read('one', (skill) => skill.mainFile('SKILL.md'))), skillText('one'))
   t.equal(await textOf(() => manager.read('one', (skill) => skill.file('a.md'))), 'one')
-  t.strictSame((await manager.read('one', (skill) => skill.manifest())).files.map(({ path }) => path), ['SKILL.md', 'a.md'])
+  t.strictSame((await manager.read('one', (skill) => skill.manifest())).files.map(({ path }) => path),
+    ['SKILL.md', 'a.md'])
   t.match(await textOf(() => manager.read('secret', (skill) => skill.file('a.md'))), /^skill_not_found|^file_not_found/)
   t.match(await textOf(() => manager.read('one', (skill) => skill.file('../two/SKILL.md'))), 'path_traversal')
   fs.symlinkSync('../two/SKILL.md', join(store, 'one/neighbour.md'))
-  t.match(await textOf(() => manager.read('one', (skill) => skill.file('neighbour.md'))), 'path_traversal', 'a skill ends at its own folder')
+  t.match(await textOf(() => manager.read('one', (skill) => skill.file('neighbour.md'))), 'path_traversal',
+    'a skill ends at its own folder')
 })
 
 t.test('K4: what is skipped is told once, with its target and the setting that would allow it', async (t) => {
@@ -185,10 +207,15 @@ t.test('K4: a link target that is exchanged at any moment of a question gives th
         const manager = await startManager(t, [root], { disk, linkTargets: [store] })
         let operations = 0
         disk.intercept = () => { if (++operations === moment) act() }
-        const answers = [await textOf(() => manager.read('one', (skill) => skill.file('a.md'))), await textOf(() => manager.read('one', (skill) => skill.manifest()).then(({ files }) => ({ bytes: Buffer.from(JSON.stringify(files)) })))]
+        const answers = [await textOf(() => manager.read('one', (skill) => skill.file('a.md'))),
+          await textOf(() =>
+            manager.read('one', (skill) => skill.manifest()).then(({ files }) =>
+              ({ bytes: Buffer.from(JSON.stringify(files)) })))]
         isOver = operations < moment
         disk.intercept = () => {}
-        if (answers.some((answer) => String(answer).includes(CANARY))) t.fail(`leaked when ${what} was swapped before operation ${moment}`)
+        if (answers.some((answer) => String(answer).includes(CANARY))) {
+          t.fail(`leaked when ${what} was swapped before operation ${moment}`)
+        }
         await manager.close()
         if (!isOver) undo()
       }
@@ -206,11 +233,14 @@ t.test('K52: the index follows what links lead to outside of the root', async (t
 })
 
 t.test('K51: a root whose place is a link to it now gives the files of its skills, and links in them', async (t) => {
-  const dir = t.testdir({ data: { root: { alpha: skill('alpha', { 'notes.txt': 'notes', 'link.md': t.fixture('symlink', 'SKILL.md') }) } } })
+  const dir = t.testdir({
+    data: { root: { alpha: skill('alpha', { 'notes.txt': 'notes', 'link.md': t.fixture('symlink', 'SKILL.md') }) } }
+  })
   const manager = await startManager(t, [join(dir, 'data/root')], { disk: createFaultyDisk({ ageMs: HOUR_MS }) })
   await manager.read('alpha', (skill) => skill.manifest())
   fs.renameSync(join(dir, 'data'), join(dir, 'disk'))
   fs.symlinkSync('disk', join(dir, 'data'))
-  t.strictSame((await manager.read('alpha', (skill) => skill.manifest())).files.map(({ path }) => path), ['SKILL.md', 'link.md', 'notes.txt'])
+  t.strictSame((await manager.read('alpha', (skill) => skill.manifest())).files.map(({ path }) => path),
+    ['SKILL.md', 'link.md', 'notes.txt'])
   t.equal(await textOf(() => manager.read('alpha', (skill) => skill.file('notes.txt'))), 'notes')
 })

@@ -6,11 +6,17 @@ import { codePoint } from '../../helper/code-point.ts'
 import { startManager } from '../../helper/skills.ts'
 import { checkTime } from '../../helper/timing.ts'
 
-type Skills = Readonly<Record<string, { readonly label?: string, readonly description?: string, readonly headings?: readonly string[] }>>
+type Skills = Readonly<Record<string, {
+  readonly label?: string
+  readonly description?: string
+  readonly headings?: readonly string[]
+}>>
 
 async function startSearch (t: Test, skills: Skills): Promise<SkillManager> {
-  const root = t.testdir(Object.fromEntries(Object.entries(skills).map(([name, { label = name, description = '', headings = [] }]) => {
-    const lines = ['---', `name: ${JSON.stringify(label)}`, `description: ${JSON.stringify(description)}`, '---', ...headings.map((text) => `# ${text}`), '']
+  const root = t.testdir(Object.fromEntries(Object.entries(
+    skills).map(([name, { label = name, description = '', headings = [] }]) => {
+    const lines = ['---', `name: ${JSON.stringify(label)}`, `description: ${JSON.stringify(description)}`, '---',
+      ...headings.map((text) => `# ${text}`), '']
     return [name, { 'SKILL.md': lines.join('\n') }]
   })))
   return await startManager(t, [root])
@@ -85,7 +91,9 @@ t.test('K46: what a query finds', async (t) => {
     ...['STRASSE', 'οδος', 'ガ'].map((query) => [query, ['strasse']] as const),
     ...['nodejs', 'readmy', 'myfile2'].map((query) => [query, ['nodejs']] as const)
   ]
-  for (const [query, names, why = query] of table) t.same([...await skills.search(query)].sort(), names, `${query}: ${why}`)
+  for (const [query, names, why = query] of table) {
+    t.same([...await skills.search(query)].sort(), names, `${query}: ${why}`)
+  }
   for (const query of ['', '   ', '.*', '(a+)+$', '[', '\\', '\0', '?', '*', '\ud800', '__proto__', 'toString']) {
     t.same(await skills.search(query), [], JSON.stringify(query))
   }
@@ -93,7 +101,8 @@ t.test('K46: what a query finds', async (t) => {
 
 t.test('K64: a search finds exactly what a search in the visible skills alone finds', async (t) => {
   const word = fc.constantFrom(
-    'merge', 'merging', 'merger', 'mergw', 'lists', 'front-end', 'frontend', 'c#', 'the', '日本語', '本', 'pdf', 'pdfs', '🚀'
+    'merge', 'merging', 'merger', 'mergw', 'lists', 'front-end', 'frontend', 'c#', 'the', '日本語', '本', 'pdf', 'pdfs',
+    '🚀'
   )
   const text = fc.array(word, { maxLength: 4 }).map((words) => words.join(' '))
   const fields = fc.record({ description: text, headings: fc.array(text, { maxLength: 2 }), isVisible: fc.boolean() })
@@ -130,7 +139,8 @@ t.test('K74: a matcher marks the words by which a query finds a text', async (t)
 t.test('K9: no text takes long or overflows the stack, whatever it unfolds to', async (t) => {
   const skills = await startSearch(t, { demo: { description: 'alpha beta' } })
   await skills.search('alpha')
-  const units = ['a', 'ab ', '(a+)+$', 'a-', '日', '\u6f22\u5b57', '\ufdfa', '\u0301\u0323', '\uff9e\u0316', '\u05b0\u0591', '🚀']
+  const units = ['a', 'ab ', '(a+)+$', 'a-', '日', '\u6f22\u5b57', '\ufdfa', '\u0301\u0323', '\uff9e\u0316',
+    '\u05b0\u0591', '🚀']
   for (const unit of units) {
     const text = `a${unit.repeat(65_536 / unit.length)}`
     await checkTime(t, 100, () => tokenize(text), JSON.stringify(unit))

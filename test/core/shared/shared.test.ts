@@ -11,8 +11,10 @@ t.test('K11: the order is that of code points', (t) => {
   t.strictSame(names.toSorted(compareCodePoints), names.toSorted(byCodePoints), 'which is that of UTF-8 bytes')
   t.notSame(names.toSorted(compareCodePoints), names.toSorted(), 'and not that of UTF-16 units')
   const character = fc.constantFrom('a', 'b', '\uD7FF', '\uE000', '\uFFFD', '\u{10000}', '\u{10FFFF}', '\u{1F600}')
-  const name = fc.oneof(fc.string({ unit: codePoint }), fc.string({ unit: character, maxLength: 4 })).filter((text) => text.isWellFormed())
-  fc.assert(fc.property(name, name, (a, b) => Math.sign(compareCodePoints(a, b)) === byCodePoints(a, b)), { numRuns: 1_000 })
+  const name = fc.oneof(fc.string({ unit: codePoint }), fc.string({ unit: character, maxLength: 4 })).filter((text) =>
+    text.isWellFormed())
+  fc.assert(fc.property(name, name, (a, b) => Math.sign(compareCodePoints(a, b)) === byCodePoints(a, b)),
+    { numRuns: 1_000 })
   t.end()
 })
 
@@ -31,7 +33,8 @@ t.test('quoted text stays in one line and cannot steer a terminal', async t => {
     ['😀'.repeat(1_000_000), `'${'😀'.repeat(80)}…'`]
   ]
   for (const [text, expected] of rows) t.equal(quote(text), expected)
-  t.equal(printable('é 😀 a\r\n\x1b[0m\u2028\u2029\u202e\u0085\ud800b'), 'é 😀 a\\u000d\\u000a\\u001b[0m\\u2028\\u2029\\u202e\\u0085\\ud800b')
+  t.equal(printable('é 😀 a\r\n\x1b[0m\u2028\u2029\u202e\u0085\ud800b'),
+    'é 😀 a\\u000d\\u000a\\u001b[0m\\u2028\\u2029\\u202e\\u0085\\ud800b')
 })
 
 t.test('whatever the text, what is quoted is printable, well-formed and short', async t => {
@@ -47,7 +50,9 @@ function encode (character: string, times: number): string {
 
 t.test('K66: a secret is masked wherever it stands and however it is encoded', async () => {
   const kinds = Object.keys(SECRET_PREFIXES) as Array<keyof typeof SECRET_PREFIXES>
-  fc.assert(fc.property(fc.constantFrom(...kinds), fc.array(fc.nat({ max: 3 }), { minLength: 42, maxLength: 42 }), urlPath, (kind, times, around) => {
+  fc.assert(fc.property(fc.constantFrom(...kinds), fc.array(fc.nat({ max: 3 }), {
+    minLength: 42, maxLength: 42
+  }), urlPath, (kind, times, around) => {
     const secret = [...createSecret(kind)].map((character, index) => encode(character, times[index] ?? 0)).join('')
     return !maskSecrets(`${around}/${secret}/${around}`).includes(secret.slice(-20))
   }))
@@ -57,7 +62,10 @@ t.test('K66: the rest of a text stays as it is', async (t) => {
   const token = createSecret('token')
   t.equal(maskSecrets(`//t/${token}/a?b=${token.toUpperCase()}`), '//t/-/a?b=-')
   t.equal(maskSecrets(token.slice(0, -10)), '-', 'most of one')
-  for (const text of ['/skills/demo', '/skills/tasks_report', '/skills/a%20b_c', '/skills/sks_short', '/skills/%zz', '%'.repeat(100)]) t.equal(maskSecrets(text), text)
+  for (const text of ['/skills/demo', '/skills/tasks_report', '/skills/a%20b_c', '/skills/sks_short', '/skills/%zz',
+    '%'.repeat(100)]) {
+    t.equal(maskSecrets(text), text)
+  }
 })
 
 t.test('K66: a long text costs little', async (t) => {

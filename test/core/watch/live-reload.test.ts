@@ -50,7 +50,8 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   'a plain edit': { files: oneSkill, steps: [editA] },
   'an atomic save, twenty times': {
     files: oneSkill,
-    steps: Array.from({ length: 20 }, (_, i): Step => ({ root }) => { saveAtomically(join(root, 'a', 'SKILL.md'), skillText('a', '', `save ${i}`)) })
+    steps: Array.from({ length: 20 }, (_, i): Step =>
+      ({ root }) => { saveAtomically(join(root, 'a', 'SKILL.md'), skillText('a', '', `save ${i}`)) })
   },
   'a hundred new skills, saved atomically': {
     files: oneSkill,
@@ -74,7 +75,11 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   'folders moved in from outside, then edited': {
     files: () => ({ ...oneSkill(), outside: Object.fromEntries(numbered(40).map((name) => [name, skill(name)])) }),
     steps: [
-      ({ base, root }) => { for (const name of numbered(40)) fs.renameSync(join(base, 'outside', name), join(root, name)) },
+      ({ base, root }) => {
+        for (const name of numbered(40)) {
+          fs.renameSync(join(base, 'outside', name), join(root, name))
+        }
+      },
       ({ root }) => { for (const name of numbered(40)) writeSkill(join(root, name), name, 'edited') }
     ]
   },
@@ -88,7 +93,9 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
     steps: [all(rename('skills/a', 'previous'), rename('next', 'skills/a')), editA]
   },
   'the root removed and made again, then edited': { files: oneSkill, steps: [all(remove('skills'), makeA), editA] },
-  'the root removed, and made again when that was noticed': { files: oneSkill, steps: [remove('skills'), makeA, editA] },
+  'the root removed, and made again when that was noticed': {
+    files: oneSkill, steps: [remove('skills'), makeA, editA]
+  },
   'the root replaced by rename, then edited': {
     files: () => ({ ...oneSkill(), next: { a: described('a', 'next'), b: skill('b') } }),
     steps: [all(rename('skills', 'previous'), rename('next', 'skills')), editA]
@@ -99,12 +106,18 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   },
   'a ..data swap as of a ConfigMap, then edited': {
     files: (t) => ({
-      skills: { '..v1': { a: skill('a') }, '..v2': { a: described('a', 'second') }, '..data': t.fixture('symlink', '..v1'), a: t.fixture('symlink', '..data/a') }
+      skills: {
+        '..v1': { a: skill('a') },
+        '..v2': { a: described('a', 'second') },
+        '..data': t.fixture('symlink', '..v1'),
+        a: t.fixture('symlink', '..data/a')
+      }
     }),
     steps: [repoint('skills/..data', '..v2'), editA]
   },
   'a linked skill re-pointed, then edited twice': {
-    files: (t) => ({ skills: { '..one': skill('a'), '..two': described('a', 'second'), a: t.fixture('symlink', '..one') } }),
+    files: (t) =>
+      ({ skills: { '..one': skill('a'), '..two': described('a', 'second'), a: t.fixture('symlink', '..one') } }),
     steps: [repoint('skills/a', '..two'), editA, makeA]
   },
   'a release swapped above the root, then edited': {
@@ -177,7 +190,8 @@ t.test('K52: changes are reported, each once it is in place', async (t) => {
 
 t.test('K53: a checkout over hundreds of skills by another process', async (t) => {
   const names = numbered(300)
-  const root = t.testdir(Object.fromEntries(names.map((name) => [name, { ...skill(name), 'a.md': '', 'b.md': '', 'c.md': '' }])))
+  const root =
+    t.testdir(Object.fromEntries(names.map((name) => [name, { ...skill(name), 'a.md': '', 'b.md': '', 'c.md': '' }])))
   const manager = await startWatching(t, root)
   let smallest = Infinity
   manager.catalog.on('changed', () => { smallest = Math.min(smallest, manager.availableIndexed().length) })
