@@ -22,7 +22,9 @@ const REQUESTS = 200
 const skillFile = (name: string) => `---\nname: ${name}\ndescription: A test\n---\n# ${name}\n`
 
 function skillsFolder (t: Test): string {
-  return t.testdir({ skills: { demo: { 'SKILL.md': skillFile('demo') } }, other: { second: { 'SKILL.md': skillFile('second') } } })
+  return t.testdir({
+    skills: { demo: { 'SKILL.md': skillFile('demo') } }, other: { second: { 'SKILL.md': skillFile('second') } }
+  })
 }
 
 function start (t: Test, options: ProcessOptions = {}): Promise<ServiceProcess> {
@@ -65,7 +67,8 @@ async function timed<T> (promise: Promise<T>): Promise<readonly [value: T, ms: n
   return [await promise, elapsed()]
 }
 
-t.test('K1, K2, K39: ./skills is served on a loopback address by default, the line that says so carries the port, all lines are JSON, and with idle clients SIGTERM ends the process at once, its log complete', async (t) => {
+t.test('K1, K2, K39: ./skills is served on a loopback address by default, the line that says so carries the port, ' +
+  'all lines are JSON, and with idle clients SIGTERM ends the process at once, its log complete', async (t) => {
   const service = await start(t)
   const agent = new Agent({ keepAlive: true })
   t.teardown(() => { agent.destroy() })
@@ -88,9 +91,12 @@ t.test('K1, K2, K39: ./skills is served on a loopback address by default, the li
   t.equal(service.log().filter(({ url, status }) => url === '/skills' && status === 200).length, REQUESTS)
 })
 
-t.test('K2: folders, personal folder, host, port and level: flags beat the environment, and serve is the default command', async (t) => {
+t.test('K2: folders, personal folder, host, port and level: flags beat the environment, and serve is the ' +
+  'default command', async (t) => {
   const env = { SKILLS_DIR: ['skills', 'nowhere'].join(delimiter), PORT: '1', HOST: '192.0.2.1', LOG_LEVEL: 'silent' }
-  const service = await start(t, { env, args: ['serve', 'other', '--personal', 'skills', '--port', '0', '--host', '127.0.0.1', '--log-level=info'] })
+  const service = await start(t, {
+    env, args: ['serve', 'other', '--personal', 'skills', '--port', '0', '--host', '127.0.0.1', '--log-level=info']
+  })
   t.strictSame(await skillNames(service), ['demo', 'second'])
 })
 
@@ -115,11 +121,14 @@ t.test('K2: a port in use is one line on stderr and exit code 1', async (t) => {
   const { port } = holder.address() as AddressInfo
   const { code, stdout, stderr } = await runProcess(t, { args: ['--port', String(port)] })
   t.strictSame([code, stdout], [1, ''], 'nothing is announced')
-  t.equal(stderr, `skillserve: port ${port} of 127.0.0.1 is in use, PORT or --port chooses another (0 takes any free port)\n`)
+  t.equal(stderr,
+    `skillserve: port ${port} of 127.0.0.1 is in use, PORT or --port chooses another (0 takes any free port)\n`)
 })
 
 t.test('K89: SIGHUP reads operators\' files again, says so, and never stops the process', async (t) => {
-  const folder = t.testdir({ skills: skills('one'), 'access.yaml': 'anonymous: [all]\nrules:\n  - { groups: [all] }\n' })
+  const folder = t.testdir({
+    skills: skills('one'), 'access.yaml': 'anonymous: [all]\nrules:\n  - { groups: [all] }\n'
+  })
   const plain = await startProcess(t, { args: [join(folder, 'skills')] })
   plain.signal('SIGHUP')
   await plain.printed('SIGHUP: there is no file to read again')
@@ -134,10 +143,15 @@ t.test('K89: SIGHUP reads operators\' files again, says so, and never stops the 
   t.match(await service.stop(), { code: 0, stderr: '' })
 })
 
-t.test('K2: at a terminal a start says in at most ten lines what there is', { skip: !existsSync('/usr/bin/script') && 'there is no script' }, async (t) => {
+t.test('K2: at a terminal a start says in at most ten lines what there is', {
+  skip: !existsSync('/usr/bin/script') && 'there is no script'
+}, async (t) => {
   const folder = t.testdir({ skills: { ...skills('one', 'two'), three: { 'SKILL.md': 'x' } } })
   const main = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url))
-  const terminal = spawn('/usr/bin/script', ['-qec', `exec '${process.execPath}' '${main}' skills --port 0`, '/dev/null'], { cwd: folder, stdio: ['pipe', 'pipe', 'ignore'] })
+  const terminal = spawn('/usr/bin/script',
+    ['-qec', `exec '${process.execPath}' '${main}' skills --port 0`, '/dev/null'], {
+      cwd: folder, stdio: ['pipe', 'pipe', 'ignore']
+    })
   t.teardown(() => { terminal.kill('SIGKILL') })
   let out = ''
   terminal.stdout.setEncoding('utf8').on('data', (text: string) => { out += text })
@@ -146,7 +160,10 @@ t.test('K2: at a terminal a start says in at most ten lines what there is', { sk
   t.ok(lines.length <= 10, out)
   t.match(lines[0], /^skillserve \d+\.\d+\.\d+: 3 skills, \d+ findings?$/)
   t.match(lines[1], /skills: 3 skills, \d+ findings?$/)
-  for (const address of [/page +http:\/\/127\.0\.0\.1:\d+\/$/m, /MCP +http:\/\/127\.0\.0\.1:\d+\/mcp\r?$/m, /tool calls +http:\/\/127\.0\.0\.1:\d+\/agent\/tool-call/]) t.match(out.replaceAll('\r', ''), address)
+  for (const address of [/page +http:\/\/127\.0\.0\.1:\d+\/$/m, /MCP +http:\/\/127\.0\.0\.1:\d+\/mcp\r?$/m,
+    /tool calls +http:\/\/127\.0\.0\.1:\d+\/agent\/tool-call/]) {
+    t.match(out.replaceAll('\r', ''), address)
+  }
   const ended = once(terminal, 'exit')
   terminal.kill('SIGTERM')
   await ended
@@ -172,7 +189,10 @@ t.test('K91: a client that is slow to read its last answer receives all of it af
 // Each waits for its deadline, and nothing else: they wait together.
 t.jobs = 2
 
-t.test('K91: SIGTERM with a client that does not read ends after its deadline of 8 s, in under 10 s, with exit code 0', { buffered: true }, async (t) => {
+t.test('K91: SIGTERM with a client that does not read ends after its deadline of 8 s, in under 10 s, ' +
+  'with exit code 0', {
+  buffered: true
+}, async (t) => {
   const folder = skillsFolder(t)
   const service = await startProcess(t, { cwd: folder })
   await startDownload(t, service, folder)
@@ -194,11 +214,13 @@ t.test('a call to the file system that never returns does not keep the process',
 })
 
 t.test('K2: with the level silent nothing is printed', async (t) => {
-  t.match(await runProcess(t, { env: { LOG_LEVEL: 'silent' }, nodeOptions: ['--import', STOP_WHEN_LISTENING] }), { code: 0, stdout: '', stderr: '' })
+  t.match(await runProcess(t, { env: { LOG_LEVEL: 'silent' }, nodeOptions: ['--import', STOP_WHEN_LISTENING] }),
+    { code: 0, stdout: '', stderr: '' })
 })
 
 t.test('an exception that nobody handles is logged in full and ends the process with exit code 1', async (t) => {
-  const preload = `data:text/javascript,${encodeURIComponent("process.on('SIGUSR2', () => { throw new Error('boom') })")}`
+  const preload =
+    `data:text/javascript,${encodeURIComponent("process.on('SIGUSR2', () => { throw new Error('boom') })")}`
   const service = await start(t, { nodeOptions: ['--import', preload] })
   t.equal((await service.stop('SIGUSR2')).code, 1)
   t.match(service.log().find(({ level }) => level === 60), { err: { message: 'boom', stack: /^Error: boom\n {4}at / } })

@@ -19,8 +19,8 @@ const SEED = 20_260_728
 const RUNS: Readonly<Record<string, number>> = { path: 300, query: 80, tool: 100, mcp: 80, json: 50, headers: 80 }
 
 /**
- * Longest turn of the event loop that an attack may cause, and longest time for one skill, in milliseconds. The machine runs
- * other tests meanwhile.
+ * Longest turn of the event loop that an attack may cause, and longest time for one skill, in milliseconds. The machine
+ * runs other tests meanwhile.
  */
 const STALL_MS = 1_000
 const SKILL_MS = 200
@@ -34,7 +34,8 @@ t.test('one service answers everything as documented, and nothing secret comes o
   t.same(Object.keys(inputs), Object.keys(RUNS))
   for (const [door, attacks] of Object.entries(inputs)) {
     await t.test(`hostile input: ${door}`, async () => {
-      await fc.assert(fc.asyncProperty(attacks, (attack) => attacker.attack(attack)), { seed: SEED, numRuns: RUNS[door] ?? 0 })
+      await fc.assert(fc.asyncProperty(attacks, (attack) => attacker.attack(attack)),
+        { seed: SEED, numRuns: RUNS[door] ?? 0 })
     })
   }
   t.comment(`${attacker.sent} inputs tried`)
@@ -49,8 +50,10 @@ t.test('K10: no main file takes long to parse or to search', async (t) => {
   for (const [name, text] of Object.entries(BOMBS)) {
     t.ok(await isCheap(name, text), name)
   }
-  const tokens = ['&a ', '*a ', '!!js/function ', '!b ', '- ', '? ', ': ', '\n', '  ', '"', "'", '[', ']', '{', '}', ',', 'k', '#', ' #', '|', '>', '<<: ', '%', '\t', '\r', '\\', '0x', '1e9', '_', '.', '\u0301', '\u6f22']
-  const bombs = fc.array(fc.constantFrom(...tokens), { minLength: 1, maxLength: 6 }).map((unit) => filled(unit.join(''), MAX_FRONTMATTER_BYTES))
+  const tokens = ['&a ', '*a ', '!!js/function ', '!b ', '- ', '? ', ': ', '\n', '  ', '"', "'", '[', ']', '{', '}',
+    ',', 'k', '#', ' #', '|', '>', '<<: ', '%', '\t', '\r', '\\', '0x', '1e9', '_', '.', '\u0301', '\u6f22']
+  const bombs = fc.array(fc.constantFrom(...tokens), { minLength: 1, maxLength: 6 }).map((unit) =>
+    filled(unit.join(''), MAX_FRONTMATTER_BYTES))
   let tried = 0
   await fc.assert(fc.asyncProperty(bombs, async (yaml) => {
     tried++
@@ -69,14 +72,18 @@ t.test('a real process stays up, and in turn, under all of it', async (t) => {
   await target.longestTurn()
 
   await t.test('JSON bombs', async (t) => {
-    await fc.assert(fc.asyncProperty(fc.oneof(json ?? fc.constantFrom(), tool ?? fc.constantFrom(), headers ?? fc.constantFrom()), (attack) => attacker.attack(attack)), { seed: SEED, numRuns: 60 })
+    await fc.assert(fc.asyncProperty(fc.oneof(json ?? fc.constantFrom(), tool ?? fc.constantFrom(),
+      headers ?? fc.constantFrom()), (attack) => attacker.attack(attack)), {
+      seed: SEED, numRuns: 60
+    })
     const longest = await target.longestTurn()
     t.ok(longest < STALL_MS, `${longest} ms`)
   })
 
   await t.test('K9: YAML bombs, through every door that reads all skills', async (t) => {
     const names = readdirSync(target.root)
-    for (const door of ['/skills', '/catalog?limit=500', '/catalog?q=bomb', '/agent/prompt', '/agent/tools?toolset=all', '/.well-known/skills/index.json', '/.well-known/agent-skills/index.json']) {
+    for (const door of ['/skills', '/catalog?limit=500', '/catalog?q=bomb', '/agent/prompt',
+      '/agent/tools?toolset=all', '/.well-known/skills/index.json', '/.well-known/agent-skills/index.json']) {
       const { status, text } = await askUntilServed(target.url, request('GET', door))
       t.equal(status, 200, door)
       t.notMatch(text, CANARY)
@@ -94,7 +101,10 @@ t.test('a real process stays up, and in turn, under all of it', async (t) => {
   })
 
   await t.test('connections that break off in the middle', async (t) => {
-    for (const bytes of ['GET /ski', 'POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{', 'GET /skills/demo/files/big.bin HTTP/1.1\r\nHost: localhost\r\n\r\n', 'GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n', '\0\x16\x03\x01', 'PRI * HTTP/2.0\r\n\r\n']) {
+    for (const bytes of ['GET /ski', 'POST /mcp HTTP/1.1\r\nHost: ' +
+      'localhost\r\nContent-Length: 9\r\n\r\n{', 'GET /skills/demo/files/big.bin HTTP/1.1\r\nHost: ' +
+        'localhost\r\n\r\n', 'GET /events HTTP/1.1\r\nHost: ' +
+          'localhost\r\n\r\n', '\0\x16\x03\x01', 'PRI * HTTP/2.0\r\n\r\n']) {
       for (let i = 0; i < 20; i++) {
         const connection = await openRaw(target.url)
         connection.send(bytes)
@@ -106,7 +116,9 @@ t.test('a real process stays up, and in turn, under all of it', async (t) => {
 
   t.comment(`${attacker.sent} inputs tried`)
   t.ok(await isAlive(target.url))
-  t.ok(target.log().every(({ pid, level, msg }) => msg === 'longest turn' || (pid === target.pid && Number(level) < 50)), 'the same process, without an error')
+  t.ok(
+    target.log().every(({ pid, level, msg }) => msg === 'longest turn' || (pid === target.pid && Number(level) < 50)),
+    'the same process, without an error')
   const { code, stdout, stderr } = await target.stop()
   t.match({ code, stderr }, { code: 0, stderr: '' })
   t.notMatch(stdout, /unhandled/i)
@@ -118,7 +130,9 @@ async function isCheap (name: string, text: string): Promise<boolean> {
   const { took, allowed } = await timeWithin(SKILL_MS, async () => {
     const { findings } = parseSkillBytes(bytes, name)
     tokenize(text)
-    if (findings.every(({ severity }) => severity !== 'error')) await skillEntry(name, { 'SKILL.md': bytes }).catch(() => {})
+    if (findings.every(({ severity }) => severity !== 'error')) {
+      await skillEntry(name, { 'SKILL.md': bytes }).catch(() => {})
+    }
   })
   return took < allowed
 }

@@ -15,7 +15,8 @@ for (const [watcher, seed] of [['events', 1], ['polling', 2]] as const) {
       args: world.args,
       env: { WATCH_POLLING: String(watcher === 'polling') }
     })
-    const { operations, answers, violations } = await runChaos({ world, url: service.url, seed, operations: OPERATIONS, bound: BOUND })
+    const { operations, answers, violations } =
+      await runChaos({ world, url: service.url, seed, operations: OPERATIONS, bound: BOUND })
     t.strictSame(violations, [])
     t.ok(operations >= OPERATIONS)
     t.equal(answers.size, 11, 'every kind of question was asked')

@@ -109,7 +109,10 @@ t.test('K91: SIGTERM under load: every request that had arrived is answered comp
       connection.send(BATCH[index] ?? '')
       const response = await connection.response().catch((error: Error) => error.message)
       if (typeof response === 'string') client.losses.push(response)
-      else if (response.status !== STATUSES[index]) client.losses.push(`${response.status} instead of ${STATUSES[index]}`)
+      else if (response.status !== STATUSES[index]) {
+        client.losses.push(
+        `${response.status} instead of ${STATUSES[index]}`)
+      }
       client.answered++
     }
   }
@@ -125,16 +128,21 @@ t.test('K91: SIGTERM under load: every request that had arrived is answered comp
   await Promise.all(asking)
   t.match(await service.ended, { code: 0, stderr: '' })
   // After eight seconds the drain is over: on a machine that is too busy for these answers until then, they may be cut.
-  if (service.log().some(({ msg }) => msg === 'cutting the connections that are still open')) t.comment('the machine was too busy')
-  else t.strictSame(clients.flatMap(({ losses }) => losses), [])
+  if (service.log().some(({ msg }) => msg === 'cutting the connections that are still open')) {
+    t.comment(
+      'the machine was too busy')
+  } else t.strictSame(clients.flatMap(({ losses }) => losses), [])
 })
 
 t.test('SIGTERM ends the process by the deadline, whatever slow clients are at', async (t) => {
   const service = await start(t)
   const connections = await Promise.all(Array.from({ length: 40 }, () => openRaw(service.url)))
   const beginnings = [
-    'GET /skills HTTP/1.1\r\nHost: loc', 'POST /agent/tool-call HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{', '',
-    'GET /skills/one/files/large.bin HTTP/1.1\r\nHost: localhost\r\n\r\n', 'GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n'
+    'GET /skills HTTP/1.1\r\nHost: loc',
+    'POST /agent/tool-call HTTP/1.1\r\nHost: localhost\r\nContent-Type: ' +
+      'application/json\r\nContent-Length: 99\r\n\r\n{', '',
+    'GET /skills/one/files/large.bin HTTP/1.1\r\nHost: localhost\r\n\r\n',
+    'GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n'
   ]
   for (const [index, connection] of connections.entries()) {
     connection.send(beginnings[index % beginnings.length] ?? '')

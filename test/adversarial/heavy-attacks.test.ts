@@ -36,7 +36,8 @@ t.test(`clients that ask for ${PIPELINES_TRIED.join(' and ')} a thousand times a
   t.ok(memoryAfter < 400 * MEBIBYTE, `${Math.round(memoryAfter / MEBIBYTE)} MiB`)
 })
 
-t.test('K9: a file of terabytes in one skill holds up nobody, and a skill of 2,000 files among 500 skills is served without a stall', async (t) => {
+t.test('K9: a file of terabytes in one skill holds up nobody, and a skill of 2,000 files among 500 skills is served ' +
+  'without a stall', async (t) => {
   const { longestTurn, memoryAfter, took } = await attackBySize(t, { files: 2_000, skills: 500, huge: true })
   t.comment(took)
   await checkStall(t, longestTurn)

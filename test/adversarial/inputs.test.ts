@@ -50,12 +50,23 @@ interface Expected {
 }
 
 const name16 = (name: string): Expected =>
-  ({ statuses: [400], code: 'invalid_skill_name', error: `Invalid skill name: '${name}'. Skill names must not contain '/', '\\', or '..'` })
-const NAME18: Expected = { statuses: [400], code: 'invalid_skill_name', error: 'Invalid skill name: must not contain special characters' }
-const noSkill = (name: string): Expected => ({ statuses: [404], code: 'skill_not_found', error: `Skill '${name}' not found in skills folder` })
-const TRAVERSAL: Expected = { statuses: [403], code: 'path_traversal', error: 'Path traversal detected: cannot access files outside skill folder' }
-const noFile = (file: string): Expected => ({ statuses: [404], code: 'file_not_found', error: `File '${file}' not found in skill 'demo'` })
-const isDirectory = (file: string): Expected => ({ statuses: [404], code: 'file_is_directory', error: `Cannot read file '${file}': is a directory` })
+  ({
+    statuses: [400],
+    code: 'invalid_skill_name',
+    error: `Invalid skill name: '${name}'. Skill names must not contain '/', '\\', or '..'`
+  })
+const NAME18: Expected = {
+  statuses: [400], code: 'invalid_skill_name', error: 'Invalid skill name: must not contain special characters'
+}
+const noSkill = (name: string): Expected =>
+  ({ statuses: [404], code: 'skill_not_found', error: `Skill '${name}' not found in skills folder` })
+const TRAVERSAL: Expected = {
+  statuses: [403], code: 'path_traversal', error: 'Path traversal detected: cannot access files outside skill folder'
+}
+const noFile = (file: string): Expected =>
+  ({ statuses: [404], code: 'file_not_found', error: `File '${file}' not found in skill 'demo'` })
+const isDirectory = (file: string): Expected =>
+  ({ statuses: [404], code: 'file_is_directory', error: `Cannot read file '${file}': is a directory` })
 const BADURL: Expected = { statuses: [400], code: 'bad_url' }
 const NOROUTE: Expected = { statuses: [404], code: 'route_not_found' }
 
@@ -67,7 +78,8 @@ async function attack (t: Test, service: Service, target: string, expected: Expe
   t.ok(expected.statuses.includes(status), `${shown}: ${status}`, { expected, text: text.slice(0, 400) })
   t.notMatch(response.headerLines.join('\n') + text, CANARY)
   if (status >= 400) {
-    t.notMatch(text, /\bE(?:NOENT|ACCES|ISDIR|NAMETOOLONG|LOOP|INVAL|NOTDIR)\b|errno|\n +at |node:/, `${shown}: nothing of the inside`)
+    t.notMatch(text, /\bE(?:NOENT|ACCES|ISDIR|NAMETOOLONG|LOOP|INVAL|NOTDIR)\b|errno|\n +at |node:/,
+      `${shown}: nothing of the inside`)
     const problem = response.json() as { readonly code: string, readonly error: string, readonly detail: string }
     t.notOk((problem.error + problem.detail).includes(service.folder), `${shown}: no server path`)
     if (expected.code !== undefined) t.equal(problem.code, expected.code, shown)
@@ -82,7 +94,8 @@ async function attack (t: Test, service: Service, target: string, expected: Expe
 /** One entry for each request, each of one line, and nothing in them is the canary. */
 async function checkLog (t: Test, service: Service): Promise<void> {
   // All but the one by which the helper reads the document that it holds answers against.
-  const entries = () => service.log().filter(({ msg, url }) => /^request (?:completed|aborted|refused)$/.test(String(msg)) && url !== '/openapi.json')
+  const entries = () => service.log().filter(({ msg, url }) =>
+    /^request (?:completed|aborted|refused)$/.test(String(msg)) && url !== '/openapi.json')
   // The last entry is written when its connection has closed.
   await until(() => entries().length >= service.sent)
   t.equal(entries().length, service.sent, 'one entry for each request')
@@ -125,14 +138,17 @@ t.test('K4 K5: hostile skill names', async (t) => {
   const service = await buildService(t, { files: FILES, options: { siblings: SIBLINGS } })
   for (const [route, expected] of namedRoutes) {
     await t.test(`K16 K18: names that are no skill's, on ${route}`, async (t) => {
-      for (const name of names) await attack(t, service, route.replace('*', () => name), expected(decodeURIComponent(name)))
+      for (const name of names) {
+        await attack(t, service, route.replace('*', () => name), expected(decodeURIComponent(name)))
+      }
     })
   }
   await t.test('what looks like a path behind the name', async (t) => {
     for (const start of ['..', '%2e%2e', '']) await attack(t, service, `/skills/${start}/files/etc/passwd`, NAME18)
   })
   await t.test('K48: what is not percent-encoded UTF-8', async (t) => {
-    for (const bad of ['%', '%zz', '%ff', '%c0%ae', '%e0%80%af', '%f0%80%80%af', '%ed%a0%80', '%u002e', '%zz<script>']) {
+    for (const bad of ['%', '%zz', '%ff', '%c0%ae', '%e0%80%af', '%f0%80%80%af', '%ed%a0%80', '%u002e',
+      '%zz<script>']) {
       for (const [route] of namedRoutes) {
         const response = await attack(t, service, route.replace('*', () => bad), BADURL)
         t.notMatch(response.text, '<script>', 'no markup is echoed')
@@ -142,12 +158,14 @@ t.test('K4 K5: hostile skill names', async (t) => {
   await t.test('K47: what is no route', async (t) => {
     for (const target of [
       '//skills/demo', '/skills/demo/', '/SKILLS/demo', '/skills%2fdemo', '/skills;x=1/demo',
-      '/skills../etc/passwd', '/skills/demo../SKILL.md', '/skills/demo/files../x', '/proc/self/environ', '/skills/demo/files%2fSKILL.md/x'
+      '/skills../etc/passwd', '/skills/demo../SKILL.md', '/skills/demo/files../x', '/proc/self/environ',
+      '/skills/demo/files%2fSKILL.md/x'
     ]) await attack(t, service, target, NOROUTE)
   })
   await t.test('letters that are encoded without need', async (t) => {
     const plain = await service.raw('GET', '/skills/demo')
-    for (const [target, body] of [['/%73kills/demo', plain.text], ['/skills/demo/%66iles/SKILL.md', '# Demo\n'], ['/skills/%64emo', plain.text]] as const) {
+    for (const [target, body] of [['/%73kills/demo', plain.text], ['/skills/demo/%66iles/SKILL.md', '# Demo\n'],
+      ['/skills/%64emo', plain.text]] as const) {
       const response = await attack(t, service, target, { statuses: [200, 404] })
       if (response.status === 200) t.equal(response.text, body)
     }
@@ -178,7 +196,8 @@ t.test('K18 K19: hostile file paths', async (t) => {
       'a%0d%0aSet-Cookie:x=1', 'a%09b', '%1b[31m', '%7f', 'skill.md', 'Skill.md', 'SKILL.md%20', 'SKILL.md.',
       'SKILL.md::$DATA', 'SKILL~1.MD', 'CON', 'NUL', 'aux.md', 'e%cc%81.md', '%e2%80%aegpj.md', '%e2%80%8bSKILL.md',
       '%ef%bc%8e%ef%bc%8e/x', 'file:///etc/passwd', '~/.ssh/id_rsa', '$HOME/x', '..;/..;/etc/passwd', '.../.../x',
-      'proc/self/environ', '__proto__', 'constructor', 'a/'.repeat(2000), 'a'.repeat(256), '%2e'.repeat(5000), 'references%5ca.md'
+      'proc/self/environ', '__proto__', 'constructor', 'a/'.repeat(2000), 'a'.repeat(256), '%2e'.repeat(5000),
+      'references%5ca.md'
     ].map((path) => [path, noFile(decodeURIComponent(path))] as const),
     'what is not percent-encoded UTF-8': [
       '%', '%zz', '%c0%ae%c0%ae%c0%af', '%e0%80%af', '%ff', '%u002e%u002e%u2215etc', '%ed%a0%80', 'SKILL.md%'
@@ -203,7 +222,8 @@ t.test('K18 K19: hostile file paths', async (t) => {
 
   await t.test('the same paths are refused in the JSON form', async (t) => {
     for (const [appended, { statuses, error }] of Object.values(tables).flat()) {
-      const response = await service.raw('GET', `/skills/demo/files/${appended}`, { headers: ['Accept: application/json'] })
+      const response = await service.raw('GET', `/skills/demo/files/${appended}`,
+        { headers: ['Accept: application/json'] })
       t.ok(statuses.includes(response.status), appended.slice(0, 60))
       if (error !== undefined) t.equal((response.json() as { error: string }).error, error)
       t.notMatch(response.text, CANARY)
@@ -216,7 +236,8 @@ t.test('K18 K19: hostile file paths', async (t) => {
     t.equal(document.text, '# Demo\n')
     t.equal(reference.text, '# A\n')
     const rows = [
-      ...['references%2fa.md', 'references//a.md', 'references/./a.md', './references/a.md', 'sub/../references/a.md'].map((path) => [path, reference] as const),
+      ...['references%2fa.md', 'references//a.md', 'references/./a.md', './references/a.md',
+        'sub/../references/a.md'].map((path) => [path, reference] as const),
       ...['./SKILL.md', 'references/../SKILL.md', 'SKILL%2emd'].map((path) => [path, document] as const)
     ]
     for (const [appended, plain] of rows) {
@@ -286,9 +307,12 @@ t.test('legal inputs work', async (t) => {
       t.match(json.json(), { success: true, content: text, file_path: decodeURIComponent(appended) })
     }
     t.equal((await service.raw('GET', '/skills/upper/files/SKILL.md')).text, 'upper', 'K6: the other spelling')
-    t.equal((await service.raw('GET', '/skills/demo-evil/files/x.md')).text, 'evil', 'a folder without SKILL.md is a skill')
+    t.equal((await service.raw('GET', '/skills/demo-evil/files/x.md')).text, 'evil',
+      'a folder without SKILL.md is a skill')
     const { files } = (await service.fetch('/skills/demo/files')).json() as { files: ReadonlyArray<{ path: string }> }
-    for (const path of ['.hidden.md', '.github/x.yml', '.env.example', 'modules/x/index.js']) t.ok(files.some((file) => file.path === path), path)
+    for (const path of ['.hidden.md', '.github/x.yml', '.env.example', 'modules/x/index.js']) {
+      t.ok(files.some((file) => file.path === path), path)
+    }
   })
 
   await t.test('names of skills, on every door', async (t) => {
@@ -297,9 +321,11 @@ t.test('legal inputs work', async (t) => {
       t.ok(skills.includes(name), name)
       const encoded = encodeURIComponent(name)
       t.same((await service.fetch(`/skills/${encoded}`)).json(), { skill_name: name, documentation: name })
-      t.match((await service.fetch(`/skills/${encoded}/files`)).json(), { skill_name: name, files: [{ path: 'SKILL.md' }] })
+      t.match((await service.fetch(`/skills/${encoded}/files`)).json(),
+        { skill_name: name, files: [{ path: 'SKILL.md' }] })
       t.equal((await service.fetch(`/skills/${encoded}/files/SKILL.md`)).text, name)
-      t.same((await service.post('/agent/tools/get_skill', { skill_name: name })).json(), { skill_name: name, documentation: name })
+      t.same((await service.post('/agent/tools/get_skill', { skill_name: name })).json(),
+        { skill_name: name, documentation: name })
     }
   })
 
@@ -318,7 +344,14 @@ t.test('roots that are links, relative or end with a slash; links inside a skill
     options: {
       roots: ['link/'],
       siblings: {
-        real: { demo: { 'SKILL.md': 'x', folder: { 'a.md': 'a' }, other: t.fixture('symlink', 'folder'), 'b.md': t.fixture('symlink', 'other/a.md') } },
+        real: {
+          demo: {
+            'SKILL.md': 'x',
+            folder: { 'a.md': 'a' },
+            other: t.fixture('symlink', 'folder'),
+            'b.md': t.fixture('symlink', 'other/a.md')
+          }
+        },
         link: t.fixture('symlink', 'real')
       }
     }
@@ -332,19 +365,26 @@ t.test('roots that are links, relative or end with a slash; links inside a skill
 // A writer that meets every moment of a request: the disk itself writes, before the calls that answer it.
 /** Everything that is made of all files of a skill. */
 async function ofAllFiles (service: Service): Promise<string[]> {
-  const index = (await service.fetch('/.well-known/agent-skills/index.json')).json() as { readonly skills: ReadonlyArray<{ readonly url: string }> }
-  return ['/skills/demo/archive.zip', '/skills/demo/files', '/skills/demo?revision=current', ...index.skills.map(({ url }) => new URL(url, `${service.url}/.well-known/agent-skills/`).pathname)]
+  const index = (await service.fetch('/.well-known/agent-skills/index.json')).json() as {
+    readonly skills: ReadonlyArray<{ readonly url: string }>
+  }
+  return ['/skills/demo/archive.zip', '/skills/demo/files', '/skills/demo?revision=current',
+    ...index.skills.map(({ url }) => new URL(url, `${service.url}/.well-known/agent-skills/`).pathname)]
 }
 
-t.test('K45 K48 K53: of a skill that is written without a pause archives and artifacts are 503 with Retry-After, of one that holds in between 200', async (t) => {
+t.test('K45 K48 K53: of a skill that is written without a pause archives and artifacts are 503 with Retry-After, of ' +
+  'one that holds in between 200', async (t) => {
   const disk = createFaultyDisk()
-  const service = await buildService(t, { files: { demo: skill('demo', { a: 'a' }) }, options: { disk, keep: { keepMs: 0 } } })
+  const service = await buildService(t,
+    { files: { demo: skill('demo', { a: 'a' }) }, options: { disk, keep: { keepMs: 0 } } })
   const targets = await ofAllFiles(service)
   t.equal(targets.length, 4)
   let writes = 0
   let isOver = () => false
   disk.intercept = (operation, _path, file) => {
-    if (operation === 'close' && file.includes('demo') && !isOver()) fs.writeFileSync(join(service.root, 'demo/a'), 'a'.repeat(++writes % 100))
+    if (operation === 'close' && file.includes('demo') && !isOver()) {
+      fs.writeFileSync(join(service.root, 'demo/a'), 'a'.repeat(++writes % 100))
+    }
   }
   fs.writeFileSync(join(service.root, 'demo/a'), 'other')
   const statuses = await Promise.all(targets.map(async (target) => {

@@ -65,7 +65,8 @@ async function flood ({ url }: StuckService, bytes: number): Promise<void> {
 
 async function survives (t: Test, service: StuckService, bytes = FLOOD_BYTES): Promise<void> {
   await flood(service, bytes)
-  const statuses = await Promise.all(['/livez', '/readyz', '/skills', '/skills/one'].map((path) => statusOf(service, path)))
+  const statuses =
+    await Promise.all(['/livez', '/readyz', '/skills', '/skills/one'].map((path) => statusOf(service, path)))
   t.strictSame(statuses, [200, 200, 200, 200])
 }
 
@@ -91,7 +92,8 @@ t.test('standard output is on a full disk: requests are answered, and the proces
   await stops(t, service)
 })
 
-t.test('standard output is a socket whose reader pauses: the log says where lines are missing, and how many', async (t) => {
+t.test('standard output is a socket whose reader pauses: the log says where lines are missing, ' +
+  'and how many', async (t) => {
   const service = await start(t, 'pipe')
   await survives(t, service)
   let text = ''

@@ -14,7 +14,9 @@ import { startStopwatch } from '../helper/timing.ts'
 const FEW_WATCHES = ['unshare', '-Ur', 'sh', '-c', 'echo 3 > /proc/sys/user/max_inotify_watches && exec "$@"', 'sh']
 const noLimits = !canRun(FEW_WATCHES) && 'no user namespaces'
 
-t.test('K51 K52 K54: without enough watches /readyz and the log say so once, and every answer is right', { skip: noLimits }, async (t) => {
+t.test('K51 K52 K54: without enough watches /readyz and the log say so once, and every answer is right', {
+  skip: noLimits
+}, async (t) => {
   const root = realpathSync(t.testdir(skills('one', 'two', 'three', 'four', 'five')))
   const service = await startProcess(t, { args: [root], runBy: FEW_WATCHES })
   const ask = async (path: string): Promise<unknown> => await (await fetch(`${service.url}${path}`)).json()
@@ -36,11 +38,16 @@ t.test('K54: a watcher that failed works again when it can', { skip: noLimits },
   const root = realpathSync(t.testdir(skills('one', 'two', 'three', 'four', 'five')))
   const script = fileURLToPath(new URL('attacks/few-watches.ts', import.meta.url))
   const [command = '', ...args] = [...FEW_WATCHES, process.execPath, '--import', 'tsx', script, root]
-  const { stdout, stderr, status } = await new Promise<{ stdout: string, stderr: string, status: unknown }>((resolve) => {
+  const { stdout, stderr, status } = await new Promise<{
+    stdout: string
+    stderr: string
+    status: unknown
+  }>((resolve) => {
     execFile(command, args, (error, stdout, stderr) => { resolve({ stdout, stderr, status: error?.code ?? 0 }) })
   })
   t.match({ status, stderr }, { status: 0, stderr: '' })
-  t.match(stdout.trim().split('\n').map((line) => JSON.parse(line) as unknown), [{ status: 'degraded', lastError: 'ENOSPC' }, { status: 'watching', errors: 0 }])
+  t.match(stdout.trim().split('\n').map((line) => JSON.parse(line) as unknown),
+    [{ status: 'degraded', lastError: 'ENOSPC' }, { status: 'watching', errors: 0 }])
 })
 
 const PROBE = fileURLToPath(new URL('attacks/loop-stall.mjs', import.meta.url))
@@ -61,14 +68,16 @@ const WRITERS = [
 async function ask (url: string): Promise<number> {
   const elapsed = startStopwatch()
   await new Promise<void>((resolve, reject) => {
-    http.get(url, { agent: false }, (response) => { response.resume().on('end', resolve).on('error', reject) }).on('error', reject)
+    http.get(url, { agent: false }, (response) => { response.resume().on('end', resolve).on('error', reject) }).on(
+      'error', reject)
   })
   return elapsed()
 }
 
 async function startWriter (t: Test, root: string, code: string): Promise<ChildProcess> {
   // It ends with this process, however that ends.
-  const program = `const fs = require('node:fs'); process.stdout.write('.'); while (process.ppid === ${process.pid}) { ${code} }`
+  const program =
+    `const fs = require('node:fs'); process.stdout.write('.'); while (process.ppid === ${process.pid}) { ${code} }`
   const writer = spawn(process.execPath, ['-e', program], { cwd: root, stdio: ['ignore', 'pipe', 'inherit'] })
   t.teardown(() => { writer.kill('SIGKILL') })
   // What is measured is the wait for the events and not for a processor.
@@ -215,7 +224,10 @@ for (const [title, disks] of Object.entries(DEAD_DISKS)) {
     await until(async () => !JSON.stringify((await ask('/readyz')).body).includes('indexing'), DEADLINE_MS)
     t.match(await ask('/readyz'), {
       status: 200,
-      body: { watcher: { status: 'watching', errors: 0 }, roots: disks.roots.map((path) => state(path.split('/').at(-1) ?? '')) }
+      body: {
+        watcher: { status: 'watching', errors: 0 },
+        roots: disks.roots.map((path) => state(path.split('/').at(-1) ?? ''))
+      }
     })
     await ask('/skills/last-question')
     await until(() => service.log().some(({ url }) => url === '/skills/last-question'), LINE_MS)

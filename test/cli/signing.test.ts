@@ -131,13 +131,12 @@ t.test('K95: a service reports or requires, denies at once, and keeps the last g
   const file = join(cwd, 'trust/trust.yaml')
   const signers = fs.readFileSync(file, 'utf8')
   fs.writeFileSync(join(cwd, 'skills/one/.gitignore'), '*.log')
-  const service = await startProcess(t,
-    {
-      cwd,
-      env: {
-        TRUST_FILE: 'trust/trust.yaml', AUDIT_LOG: join(cwd, 'audit.jsonl'), STATE_DIR: join(cwd, 'state')
-      }
-    })
+  const service = await startProcess(t, {
+    cwd,
+    env: {
+      TRUST_FILE: 'trust/trust.yaml', AUDIT_LOG: join(cwd, 'audit.jsonl'), STATE_DIR: join(cwd, 'state')
+    }
+  })
   const audited = () =>
     fs.readFileSync(join(cwd, 'audit.jsonl'), 'utf8').trim().split('\n').map((line) =>
       JSON.parse(line) as Record<string, unknown>).filter(({ event }) =>

@@ -1,4 +1,7 @@
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
+import {
+  cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, symlinkSync, utimesSync,
+  writeFileSync
+} from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createHash, randomBytes } from 'node:crypto'
@@ -16,7 +19,13 @@ const cli = fileURLToPath(new URL('../../node_modules/skills/bin/cli.mjs', impor
 const INDEX = '.well-known/agent-skills/index.json'
 
 interface Listed {
-  readonly files: ReadonlyArray<{ readonly path: string, readonly content_type: string, readonly cache_control: string, readonly sha256: string, readonly size_bytes: number }>
+  readonly files: ReadonlyArray<{
+    readonly path: string
+    readonly content_type: string
+    readonly cache_control: string
+    readonly sha256: string
+    readonly size_bytes: number
+  }>
 }
 
 async function exportTo (out: string, ...args: readonly string[]) {
@@ -27,7 +36,10 @@ async function exportTo (out: string, ...args: readonly string[]) {
 function rulesFor (headers: string, path: string): string[] {
   let isMatching = false
   return headers.split('\n').flatMap((line) => {
-    if (line.startsWith('/')) isMatching = new RegExp(`^${line.replaceAll('.', '\\.').replaceAll('*', '.*').replaceAll(/:\w+/g, '[^/]+')}$`).test(path)
+    if (line.startsWith('/')) {
+      isMatching = new RegExp(
+        `^${line.replaceAll('.', '\\.').replaceAll('*', '.*').replaceAll(/:\w+/g, '[^/]+')}$`).test(path)
+    }
     const [, rule] = /^ {2}Cache-Control: (.*)$/.exec(line) ?? []
     return isMatching && rule !== undefined ? [rule] : []
   })
@@ -38,7 +50,8 @@ function stateOf (folder: string): Record<string, string> {
   const entries = readdirSync(folder, { withFileTypes: true, recursive: true }).filter((entry) => entry.isFile())
   return Object.fromEntries(entries.map(({ parentPath, name }) => {
     const path = join(parentPath, name)
-    return [path.slice(folder.length + 1), `${readFileSync(path).toString('base64')} ${statSync(path, { bigint: true }).mtimeNs}`]
+    return [path.slice(folder.length + 1),
+      `${readFileSync(path).toString('base64')} ${statSync(path, { bigint: true }).mtimeNs}`]
   }).sort())
 }
 
@@ -81,7 +94,8 @@ t.test('K93: the same behind nginx, with the configuration of deploy/nginx', asy
   for (const name of readdirSync(EXAMPLES)) t.same(differences(join(EXAMPLES, name), join(installed, name)), [], name)
 
   const { files } = JSON.parse(readFileSync(join(out, 'manifest.json'), 'utf8')) as Listed
-  for (const { path, content_type: type, cache_control: rule } of files.filter(({ path }) => path.startsWith('.well-known/agent-skills/'))) {
+  for (const { path, content_type: type, cache_control: rule } of files.filter(({ path }) =>
+    path.startsWith('.well-known/agent-skills/'))) {
     const { headers } = await fetch(`${url}/${encodeURI(path)}`)
     t.equal(headers.get('content-type'), type, path)
     t.equal(headers.get('cache-control'), rule, path)
@@ -94,9 +108,14 @@ t.test('K93: what one caller sees is for no shared cache and no other web page b
     t.comment('skipped: nginx is not on this machine')
     return
   }
-  const folder = t.testdir({ nginx: {}, skills: { a: skill('a', { 'x.md': 'x' }), b: skill('b') }, 'access.yaml': 'rules: [{ groups: [team], roots: [skills] }]\n' })
+  const folder = t.testdir({
+    nginx: {},
+    skills: { a: skill('a', { 'x.md': 'x' }), b: skill('b') },
+    'access.yaml': 'rules: [{ groups: [team], roots: [skills] }]\n'
+  })
   const out = join(folder, 'out')
-  t.match(await exportTo(out, join(folder, 'skills'), '--access', join(folder, 'access.yaml'), '--as', 'group:team'), { code: 0 })
+  t.match(await exportTo(out, join(folder, 'skills'), '--access', join(folder, 'access.yaml'), '--as', 'group:team'),
+    { code: 0 })
   const { url } = await startNginx(t, 'nginx/static.conf', { folder: join(folder, 'nginx'), root: out })
   const { files } = JSON.parse(readFileSync(join(out, 'manifest.json'), 'utf8')) as Listed
   t.ok(files.length > 4)
@@ -120,7 +139,13 @@ async function answered (url: string): Promise<Response> {
 }
 
 t.test('K93: the files are the answers of the service', async (t) => {
-  const base = t.testdir({ skills: { small: skill('small'), deep: skill('deep', { references: { 'a b.md': 'x' }, 'large.bin': 'x'.repeat(400_000) }), lower: { 'skill.md': skillText('lower') } } })
+  const base = t.testdir({
+    skills: {
+      small: skill('small'),
+      deep: skill('deep', { references: { 'a b.md': 'x' }, 'large.bin': 'x'.repeat(400_000) }),
+      lower: { 'skill.md': skillText('lower') }
+    }
+  })
   const out = join(base, 'out')
   t.equal((await exportTo(out, join(base, 'skills'))).code, 0)
   const service = await startProcess(t, { args: [join(base, 'skills')] })
@@ -133,21 +158,29 @@ t.test('K93: the files are the answers of the service', async (t) => {
   }
 })
 
-t.test('K93: a second export changes nothing, whatever the times of the files, and a change only what it has to', async (t) => {
+t.test('K93: a second export changes nothing, whatever the times of the files, and a change only ' +
+  'what it has to', async (t) => {
   const base = t.testdir({ skills: { a: skill('a', { 'x.md': 'x' }), b: skill('b'), c: skill('c') } })
   const [root, out] = [join(base, 'skills'), join(base, 'out')]
   await exportTo(out, root)
   const before = stateOf(out)
-  const earlier = JSON.parse(readFileSync(join(out, INDEX), 'utf8')) as { readonly skills: ReadonlyArray<{ readonly url: string }> }
+  const earlier = JSON.parse(readFileSync(join(out, INDEX), 'utf8')) as {
+    readonly skills: ReadonlyArray<{ readonly url: string }>
+  }
   cpSync(root, join(base, 'copy'), { recursive: true })
-  for (const path of readdirSync(join(base, 'copy'), { recursive: true, encoding: 'utf8' })) utimesSync(join(base, 'copy', path), 1, 1)
+  for (const path of readdirSync(join(base, 'copy'), { recursive: true, encoding: 'utf8' })) {
+    utimesSync(join(base, 'copy', path), 1, 1)
+  }
   t.match((await exportTo(out, join(base, 'copy'))).stdout, /: 0 changed, 0 removed\n$/)
   t.same(stateOf(out), before)
 
   writeFileSync(join(root, 'a/x.md'), 'other')
   rmSync(join(root, 'b'), { recursive: true })
-  t.match((await exportTo(out, root)).stdout, /^2 skills in \d+ files: 5 changed, 1 removed\n$/, 'a file, an archive, two indexes and the manifest')
-  for (const { url } of earlier.skills) t.ok(existsSync(join(out, '.well-known/agent-skills', url)), 'what an earlier index lists is still there')
+  t.match((await exportTo(out, root)).stdout, /^2 skills in \d+ files: 5 changed, 1 removed\n$/,
+    'a file, an archive, two indexes and the manifest')
+  for (const { url } of earlier.skills) {
+    t.ok(existsSync(join(out, '.well-known/agent-skills', url)), 'what an earlier index lists is still there')
+  }
   t.match((await exportTo(out, root, '--prune')).stdout, /: 0 changed, 2 removed\n$/)
   rmSync(join(base, 'fresh'), { recursive: true, force: true })
   await exportTo(join(base, 'fresh'), root)
@@ -167,8 +200,11 @@ t.test('K93: an export that was interrupted is finished by the next one, and lea
   t.same(differences(out, fresh), [])
 })
 
-t.test('K93: what cannot be exported is named, and the exit code is 1; links out of a skill are not followed', async (t) => {
-  const base = t.testdir({ skills: { good: skill('good'), bad: { 'SKILL.md': '# No frontmatter\n' } }, 'secret.md': 'secret' })
+t.test('K93: what cannot be exported is named, and the exit code is 1; links out of a skill are ' +
+  'not followed', async (t) => {
+  const base = t.testdir({
+    skills: { good: skill('good'), bad: { 'SKILL.md': '# No frontmatter\n' } }, 'secret.md': 'secret'
+  })
   symlinkSync(join(base, 'secret.md'), join(base, 'skills/good/notes.md'))
   const { code, stdout } = await exportTo(join(base, 'out'), join(base, 'skills'))
   t.equal(code, 1)
@@ -177,10 +213,17 @@ t.test('K93: what cannot be exported is named, and the exit code is 1; links out
 })
 
 t.test('K93: a folder with something else in it, or in the skills, is refused with one line', async (t) => {
-  const base = t.testdir({ skills: { a: skill('a') }, mine: { 'thesis.md': 'years of work' }, site: { '.well-known': { 'security.txt': 'mail us' }, _headers: 'own' }, app: { 'manifest.json': '{"name":"app"}', _headers: 'own' } })
+  const base = t.testdir({
+    skills: { a: skill('a') },
+    mine: { 'thesis.md': 'years of work' },
+    site: { '.well-known': { 'security.txt': 'mail us' }, _headers: 'own' },
+    app: { 'manifest.json': '{"name":"app"}', _headers: 'own' }
+  })
   const root = join(base, 'skills')
   for (const [out, reason] of [
-    [join(base, 'mine'), /something else/], [join(base, 'site'), /something else/], [join(base, 'app'), /something else/], [join(root, 'out'), /whose files are served/], [root, /whose files are served/], [base, /something else/]
+    [join(base, 'mine'), /something else/], [join(base, 'site'), /something else/], [join(base, 'app'),
+      /something else/], [join(root, 'out'), /whose files are served/], [root, /whose files are served/], [base,
+      /something else/]
   ] as const) {
     const { code, stderr } = await exportTo(out, root)
     t.equal(code, 1, out)
@@ -193,27 +236,37 @@ t.test('K93: a folder with something else in it, or in the skills, is refused wi
   t.notOk(existsSync(join(base, 'out')))
 })
 
-t.test('K93: with an access file an export holds what one caller sees, with a trust file what a service would serve', async (t) => {
+t.test('K93: with an access file an export holds what one caller sees, with a trust file what a ' +
+  'service would serve', async (t) => {
   const cwd = t.testdir({
     skills: { open: skill('open'), own: skill('own'), unsigned: skill('unsigned') },
-    'access.yaml': 'rules:\n  - { groups: [anonymous], roots: [skills], skills: [open] }\n  - { groups: [team], roots: [skills] }\n',
+    'access.yaml': 'rules:\n  - { groups: [anonymous], roots: [skills], skills: [open] }\n  - { groups: [team], ' +
+      'roots: [skills] }\n',
     'trust.yaml': 'signers:\n  - { name: acme, key: acme.pem }\nroots: { skills: require }\n'
   })
   const { privatePem, publicPem } = makeKeyPair()
   writeFileSync(join(cwd, 'acme.pem'), publicPem)
   for (const name of ['open', 'own']) await sign(join(cwd, 'skills', name), { privatePem })
-  const run = async (...args: readonly string[]) => await runHere(['export', ...args], { cwd, env: { STATE_DIR: 'state' } })
+  const run = async (...args: readonly string[]) =>
+    await runHere(['export', ...args], { cwd, env: { STATE_DIR: 'state' } })
   const namesIn = (out: string) => readdirSync(join(cwd, out, '.well-known/agent-skills')).sort()
   writeFileSync(join(cwd, 'nobody.yaml'), 'rules: []\n')
   mkdirSync(join(cwd, 'empty'))
   t.match(await run('x', 'empty'), { code: 1, stderr: 'skillserve: there are no skills to export\n' })
-  t.match(await run('x', 'skills', '--access', 'nobody.yaml'), { code: 1, stderr: 'skillserve: there are no skills to export: anonymous sees none by the access file, --as NAME exports what another caller sees\n' })
+  t.match(await run('x', 'skills', '--access', 'nobody.yaml'), {
+    code: 1,
+    stderr: 'skillserve: there are no skills to export: anonymous sees none by the access file, --as ' +
+    'NAME exports what another caller sees\n'
+  })
   const missing = `git+file://${join(cwd, 'missing')}`
-  t.match(await run('x', missing, '--state-dir', join(cwd, 'state')), { code: 1, stderr: /^skillserve: the source missing cannot be read: [^\n]+\n$/ })
+  t.match(await run('x', missing, '--state-dir', join(cwd, 'state')),
+    { code: 1, stderr: /^skillserve: the source missing cannot be read: [^\n]+\n$/ })
   t.notOk(existsSync(join(cwd, 'x')))
   t.match(await run('anyone', 'skills', '--access', 'access.yaml'), { code: 0, stderr: '' })
   t.strictSame(namesIn('anyone'), ['index.json', 'open'])
-  const rulesIn = (out: string) => (JSON.parse(readFileSync(join(cwd, out, 'manifest.json'), 'utf8')) as Listed).files.map(({ cache_control: rule }) => rule)
+  const rulesIn = (out: string) =>
+    (JSON.parse(readFileSync(join(cwd, out, 'manifest.json'), 'utf8')) as Listed).files.map(
+      ({ cache_control: rule }) => rule)
   const headersIn = (out: string) => readFileSync(join(cwd, out, '_headers'), 'utf8')
   t.ok(rulesIn('anyone').every((rule) => rule.startsWith('public, max-age=')))
   t.match(headersIn('anyone'), /Access-Control-Allow-Origin: \*\n[^]*Cache-Control: public, max-age=60\n/)
@@ -221,18 +274,22 @@ t.test('K93: with an access file an export holds what one caller sees, with a tr
     code: 1, stdout: /^left out: unsigned: quarantined: the skill has no signature \(skill\.oms\.sig\)\n2 skills in /
   })
   t.strictSame(namesIn('team'), ['index.json', 'open', 'own'])
-  t.ok(rulesIn('team').every((rule) => rule.startsWith('private, max-age=')), 'what some callers see is for no shared cache')
+  t.ok(rulesIn('team').every((rule) => rule.startsWith('private, max-age=')),
+    'what some callers see is for no shared cache')
   t.match(headersIn('team'), /Cache-Control: private, max-age=31536000, immutable\n/)
   t.notMatch(headersIn('team'), /Access-Control|public/)
   for (const out of ['anyone', 'team']) {
     const { files } = JSON.parse(readFileSync(join(cwd, out, 'manifest.json'), 'utf8')) as Listed
-    for (const { path, cache_control: rule } of files) t.strictSame(rulesFor(headersIn(out), `/${path}`), [rule], `${out}: ${path}`)
+    for (const { path, cache_control: rule } of files) {
+      t.strictSame(rulesFor(headersIn(out), `/${path}`), [rule], `${out}: ${path}`)
+    }
   }
   t.match(await run('team', 'skills', '--access', 'access.yaml'), { code: 0, stdout: /^1 skill in/ })
   t.strictSame(namesIn('team'), ['index.json', 'open'], 'what another caller saw does not stay')
   t.match(await run('anyone', 'skills'), { stdout: /^3 skills in/ })
   t.match(await run('anyone', 'skills', '--trust', 'trust.yaml'), { code: 1 })
   t.strictSame(namesIn('anyone'), ['index.json', 'open', 'own'], 'nor does what is quarantined')
-  t.match(await run('x', 'skills', '--access', 'access.yaml', '--as', 'nobody'), { code: 1, stderr: /'nobody' is not a token or link of the access file|"nobody"/ })
+  t.match(await run('x', 'skills', '--access', 'access.yaml', '--as', 'nobody'),
+    { code: 1, stderr: /'nobody' is not a token or link of the access file|"nobody"/ })
   t.match(await run('x', 'skills', '--as', 'nobody'), { code: 1, stderr: /--as needs an access file/ })
 })

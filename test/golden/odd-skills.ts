@@ -18,7 +18,9 @@ const FILES: Readonly<Record<string, string | Buffer>> = {
   'odd/bad-yaml/SKILL.md': '---\nname: [unclosed\ndescription: "x\n---\nBody\n',
   'odd/colon/SKILL.md': '---\nname: colon\ndescription: Helps: with things\n---\nBody\n',
   'odd/crlf/SKILL.md': main('crlf').replaceAll('\n', '\r\n'),
-  'odd/markup/SKILL.md': main('markup', '# Markup\n\n<script>alert(1)</script>\n\n[x](javascript:alert(1)) ![i](https://example.com/i.png)\n\n| a | b |\n|---|---|\n| 1 | 2 |\n'),
+  'odd/markup/SKILL.md': main('markup',
+    '# Markup\n\n<script>alert(1)</script>\n\n[x](javascript:alert(1)) ![i](https://example.com/i.png)\n\n| a | b ' +
+      '|\n|---|---|\n| 1 | 2 |\n'),
   'odd/upper-main/SKILL.MD': main('upper-main'),
   'odd/two-mains/SKILL.md': main('two-mains', 'Of SKILL.md\n'),
   'odd/two-mains/SKILL.MD': main('two-mains', 'Of SKILL.MD\n'),
@@ -27,7 +29,8 @@ const FILES: Readonly<Record<string, string | Buffer>> = {
   'odd/too-large/SKILL.md': Buffer.alloc(1_048_577, 'a'),
   'odd/files/SKILL.md': main('files'),
   'odd/files/binary.bin': Buffer.from(Array.from({ length: 256 }, (_, index) => index)),
-  'odd/files/pixel.png': Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==', 'base64'),
+  'odd/files/pixel.png': Buffer.from(
+    'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==', 'base64'),
   'odd/files/page.html': '<!doctype html><script>alert(1)</script>\n',
   'odd/files/drawing.svg': '<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>\n',
   'odd/files/data.json': '{"a": 1}\n',

@@ -30,7 +30,8 @@ t.test('the log', async (t) => {
     const connection = await openRaw(url)
     for (const [index, [method, target, entry]] of ([
       ['GET', '/skills?x=1', { level: 30, status: 400, url: '/skills?x=1', route: '/skills', code: 'bad_query' }],
-      ['GET', '/catalog', { level: 30, status: 200, bytes: 42, route: '/catalog', code: undefined, msg: 'request completed' }],
+      ['GET', '/catalog',
+        { level: 30, status: 200, bytes: 42, route: '/catalog', code: undefined, msg: 'request completed' }],
       ['GET', '/skills/a%20b', { status: 404, url: '/skills/a%20b', route: '/skills/:name', code: 'skill_not_found' }],
       ['DELETE', '/skills/one', { status: 405, route: undefined, code: 'method_not_allowed' }],
       ['GET', '/nowhere', { status: 404, route: undefined, code: 'route_not_found' }],
@@ -61,13 +62,19 @@ t.test('the log', async (t) => {
     for (const [index, [traceparent, expected]] of ([
       [`00-${trace}-${span}-01`, { ...ids, trace_flags: '01' }],
       [`cc-${trace}-${span}-00-what-the-future-will-be-like`, { ...ids, trace_flags: '00' }],
-      ...['no trace', `00-${trace}-${span}-01-x`, `cc-${trace}-${span}-01x`, `ff-${trace}-${span}-01`, `00-${trace.toUpperCase()}-${span}-01`,
-        `00-${'0'.repeat(32)}-${span}-01`, `00-${trace}-${'0'.repeat(16)}-01`].map((text) => [text, { trace_id: undefined }] as const)
+      ...['no trace', `00-${trace}-${span}-01-x`, `cc-${trace}-${span}-01x`, `ff-${trace}-${span}-01`,
+        `00-${trace.toUpperCase()}-${span}-01`,
+        `00-${'0'.repeat(32)}-${span}-01`, `00-${trace}-${'0'.repeat(16)}-01`].map((text) =>
+        [text, { trace_id: undefined }] as const)
     ] as const).entries()) {
       await get('/skills', `trace${index}`, `Traceparent: ${traceparent}`)
       t.match(await completed(`trace${index}`), expected, traceparent)
     }
-    const message = modernRequest({ method: 'tools/list', params: { _meta: { ...META, traceparent: `00-${trace}-${span}-00` } } }, { 'x-request-id': 'message', traceparent: `00-${'a'.repeat(32)}-${span}-01` })
+    const message = modernRequest({
+      method: 'tools/list', params: { _meta: { ...META, traceparent: `00-${trace}-${span}-00` } }
+    }, {
+      'x-request-id': 'message', traceparent: `00-${'a'.repeat(32)}-${span}-01`
+    })
     await (await fetch(`${url}/mcp`, message)).text()
     t.match(await completed('message'), { ...ids, trace_flags: '00' })
   })

@@ -3,27 +3,37 @@ import { buildService } from '../helper/build.ts'
 import { rawRequest, request, type RequestHead } from '../helper/raw-http.ts'
 
 /** Hosts, or heads of requests, by the answer of a service that listens on an address with a list of hosts. */
-const HOSTS: ReadonlyArray<readonly [host: string, list: readonly string[], answers: Readonly<Record<string, ReadonlyArray<string | RequestHead>>>]> = [
+type Answers = Readonly<Record<string, ReadonlyArray<string | RequestHead>>>
+
+const HOSTS: ReadonlyArray<readonly [host: string, list: readonly string[], answers: Answers]> = [
   ['127.0.0.1', [], {
     200: [
-      'localhost', 'LOCALHOST:8080', '127.0.0.1', '127.0.0.1:9', '[::1]', '[::1]:8080', '127.1.2.3', '127.255.255.255', 'localhost:', '127.1', '0x7f.1',
+      'localhost', 'LOCALHOST:8080', '127.0.0.1', '127.0.0.1:9', '[::1]', '[::1]:8080', '127.1.2.3',
+      '127.255.255.255', 'localhost:', '127.1', '0x7f.1',
       '2130706433', { version: '1.0' }, { headers: ['X-Forwarded-Host: evil.example'] }
     ],
     '403 host_not_allowed': [
-      'evil.example', '127.0.0.1.evil.example', 'localhost.evil.example', 'evil.example:8080', 'localhost.', '127.0.0.256', '0.0.0.0', '[::]', '::1',
-      '[::ffff:127.0.0.1]', '192.168.0.1', 'a b', '', 'localhost evil.example', 'localhost@evil.example', 'localhost:80:80', 'localhost:x', 'localhost/',
-      '%6cocalhost', 'xlocalhost', 'lo\xe7alhost', { version: '1.0', host: null }, { version: '1.0', host: 'evil.example' },
+      'evil.example', '127.0.0.1.evil.example', 'localhost.evil.example', 'evil.example:8080', 'localhost.',
+      '127.0.0.256', '0.0.0.0', '[::]', '::1',
+      '[::ffff:127.0.0.1]', '192.168.0.1', 'a b', '', 'localhost evil.example', 'localhost@evil.example',
+      'localhost:80:80', 'localhost:x', 'localhost/',
+      '%6cocalhost', 'xlocalhost', 'lo\xe7alhost', { version: '1.0', host: null }, {
+        version: '1.0', host: 'evil.example'
+      },
       { host: 'evil.example', headers: ['X-Forwarded-Host: localhost', 'Forwarded: host=localhost'] }
     ],
-    '400 bad_request': [{ host: null }, { headers: ['Host: evil.example'] }, { headers: ['Host: localhost'] }, { headers: ['hOST: evil.example'] }]
+    '400 bad_request': [{ host: null }, { headers: ['Host: evil.example'] }, { headers: ['Host: localhost'] },
+      { headers: ['hOST: evil.example'] }]
   }],
   ['0.0.0.0', [], {
     200: ['evil.example', 'localhost', '10.0.0.1:8080', '[fe80::1]:80', 'a_b', { host: null, version: '1.0' }],
     '400 bad_request': ['a b', '', 'a:b', '[x]', '[127.0.0.1]', 'a/b', '[::1', { host: null }]
   }],
   ['0.0.0.0', ['a.example', 'b.example', '2001:db8::1', '2001:db8::2'], {
-    200: ['a.example', 'A.EXAMPLE', 'a.example:443', 'B.example', 'b.example:80', '[2001:db8::1]:8080', '[2001:db8::2]'],
-    '403 host_not_allowed': ['c.example', 'a.example.', 'x.a.example', 'localhost', '127.0.0.1', '', { host: null, version: '1.0' }]
+    200: ['a.example', 'A.EXAMPLE', 'a.example:443', 'B.example', 'b.example:80', '[2001:db8::1]:8080',
+      '[2001:db8::2]'],
+    '403 host_not_allowed': ['c.example', 'a.example.', 'x.a.example', 'localhost', '127.0.0.1', '',
+      { host: null, version: '1.0' }]
   }],
   ['127.0.0.1', ['a.example'], { 200: ['a.example:80', 'localhost'], '403 host_not_allowed': ['evil.example'] }]
 ]
@@ -55,29 +65,40 @@ t.test('K55: the check comes before the route, the method and the body', async (
 
 t.test('K55: the authority of an absolute target counts, and Host does not', async (t) => {
   const { url } = await buildService(t)
-  const ask = async (target: string, host?: string) => (await rawRequest(url, request('GET', target, host === undefined ? {} : { host }))).status
+  const ask = async (target: string, host?: string) =>
+    (await rawRequest(url, request('GET', target, host === undefined ? {} : { host }))).status
   t.equal(await ask('/livez'), 200)
-  for (const target of ['http://localhost/livez', 'HTTP://LOCALHOST:8080/livez', 'http://[::1]/livez', 'https://127.0.0.1/livez']) {
+  for (const target of ['http://localhost/livez', 'HTTP://LOCALHOST:8080/livez', 'http://[::1]/livez',
+    'https://127.0.0.1/livez']) {
     t.equal(await ask(target), 200, target)
     t.equal(await ask(target, 'evil.example'), 200, `${target} for another Host`)
   }
-  for (const target of ['http://evil.example/livez', 'http://evil.example:80/livez', 'http://localhost@evil.example/livez', 'http://user@localhost/livez', 'http://localhost.evil.example/livez', 'http://evil.example?http://localhost/livez']) {
+  for (const target of ['http://evil.example/livez', 'http://evil.example:80/livez',
+    'http://localhost@evil.example/livez', 'http://user@localhost/livez', 'http://localhost.evil.example/livez',
+    'http://evil.example?http://localhost/livez']) {
     t.equal(await ask(target), 403, target)
   }
   t.equal(await ask('/livez', 'evil.example'), 403, 'the target of another request opens no door')
   t.equal((await rawRequest(url, request('GET', 'http://localhost/livez', { host: null }))).status, 400)
-  t.equal((await rawRequest(url, request('GET', 'http://localhost/livez', { headers: ['Host: localhost'] }))).status, 400)
+  t.equal((await rawRequest(url, request('GET', 'http://localhost/livez', { headers: ['Host: localhost'] }))).status,
+    400)
 })
 
 t.test('without a list of hosts an absolute target needs an authority that is one', async (t) => {
   const { url } = await buildService(t, { options: { host: '0.0.0.0' } })
   t.equal((await rawRequest(url, request('GET', 'http://evil.example/livez'))).status, 200)
-  for (const target of ['http:///livez', 'http://a@b/livez', 'http://[x]/livez']) t.match((await rawRequest(url, request('GET', target))).json(), { status: 400, code: /^bad_(?:request|url)$/ }, target)
+  for (const target of ['http:///livez', 'http://a@b/livez', 'http://[x]/livez']) {
+    t.match((await rawRequest(url, request('GET', target))).json(), { status: 400, code: /^bad_(?:request|url)$/ },
+      target)
+  }
 })
 
 t.test('no answer can be taken for another type, errors written by hand included', async (t) => {
   const { url } = await buildService(t)
-  for (const bytes of [request('GET', '/livez'), request('HEAD', '/livez'), request('GET', '/nowhere'), request('GET', '/%zz'), request('GET', '/livez', { host: 'x' }), 'nonsense\r\n\r\n']) {
+  for (const bytes of [request('GET', '/livez'), request('HEAD', '/livez'), request('GET', '/nowhere'),
+    request('GET', '/%zz'), request('GET', '/livez', {
+      host: 'x'
+    }), 'nonsense\r\n\r\n']) {
     const { headers } = await rawRequest(url, bytes)
     t.equal(headers['x-content-type-options'], 'nosniff')
     t.equal(headers['access-control-allow-origin'], undefined)
@@ -88,23 +109,29 @@ const PAGE = 'https://app.example'
 const STRANGER = 'https://evil.example'
 const FILES = { plain: { 'SKILL.md': '---\nname: plain\ndescription: About plain\n---\nHello' } }
 /** What pages read in any case, and what is for browsers and connections alone. */
-const NOT_FOR_PAGES = /^(?:access-control-.*|cache-control|connection|content-(?:length|security-policy|type)|cross-origin-.*|date|keep-alive|referrer-policy|vary|x-content-type-options)$/
+const NOT_FOR_PAGES =
+  /^(?:access-control-.*|cache-control|connection|content-(?:length|security-policy|type)|cross-origin-.*|date|keep-alive|referrer-policy|vary|x-content-type-options)$/
 const MCP_CALL = { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} }
 
 t.test('K69: ALLOWED_ORIGINS opens every door to a web page', async (t) => {
   const service = await buildService(t, { files: FILES, options: { allowedOrigins: [PAGE, 'http://localhost:5173'] } })
-  const preflight = (target: string, origin: string, more: readonly string[] = []) => rawRequest(service.url, request('OPTIONS', target, { headers: [`Origin: ${origin}`, ...more] }))
+  const preflight = (target: string, origin: string, more: readonly string[] = []) =>
+    rawRequest(service.url, request('OPTIONS', target, { headers: [`Origin: ${origin}`, ...more] }))
 
   await t.test('a preflight of any door is answered, with the headers that clients send', async (t) => {
     const wanted = [
-      'accept', 'authorization', 'cache-control', 'content-type', 'if-match', 'if-none-match', 'if-range', 'last-event-id', 'mcp-method', 'mcp-name', 'mcp-protocol-version',
+      'accept', 'authorization', 'cache-control', 'content-type', 'if-match', 'if-none-match', 'if-range',
+      'last-event-id', 'mcp-method', 'mcp-name', 'mcp-protocol-version',
       'mcp-session-id', 'range', 'traceparent', 'tracestate', 'x-request-id'
     ]
-    for (const target of ['/mcp', '/skills', '/skills/plain/files/SKILL.md', '/agent/tool-call', '/agent/tools/get_skill', '/events', '/catalog', '/readyz', '/.well-known/agent-skills/index.json']) {
-      const { status, headers, body } = await preflight(target, PAGE, ['Access-Control-Request-Method: POST', `Access-Control-Request-Headers: ${wanted.join(',')}`])
+    for (const target of ['/mcp', '/skills', '/skills/plain/files/SKILL.md', '/agent/tool-call',
+      '/agent/tools/get_skill', '/events', '/catalog', '/readyz', '/.well-known/agent-skills/index.json']) {
+      const { status, headers, body } = await preflight(target, PAGE,
+        ['Access-Control-Request-Method: POST', `Access-Control-Request-Headers: ${wanted.join(',')}`])
       t.equal(status, 204, target)
       t.equal(body.length, 0)
-      t.match(headers, { 'access-control-allow-origin': PAGE, 'access-control-allow-methods': 'GET, HEAD, POST', 'access-control-max-age': '7200', vary: /Origin/, 'x-request-id': /./ }, target)
+      t.match(headers,
+        { 'access-control-allow-origin': PAGE, 'access-control-allow-methods': 'GET, HEAD, POST', 'access-control-max-age': '7200', vary: /Origin/, 'x-request-id': /./ }, target)
       const allowed = headers['access-control-allow-headers']?.split(',') ?? []
       t.same(wanted.filter((name) => !allowed.includes(name)), [], target)
     }
@@ -131,20 +158,25 @@ t.test('K69: ALLOWED_ORIGINS opens every door to a web page', async (t) => {
     ] as const) {
       const answer = await service.raw(method, target, { headers: [`Origin: ${PAGE}`, ...more] })
       t.equal(answer.status, status, target)
-      t.match(answer.headers, { 'access-control-allow-origin': PAGE, 'access-control-expose-headers': /ETag.*skill-revision.*WWW-Authenticate/i, vary: /Origin/ }, `${method} ${target}`)
+      t.match(answer.headers,
+        { 'access-control-allow-origin': PAGE, 'access-control-expose-headers': /ETag.*skill-revision.*WWW-Authenticate/i, vary: /Origin/ }, `${method} ${target}`)
       t.notOk(answer.headers['access-control-allow-credentials'])
       const exposed = answer.headers['access-control-expose-headers']?.toLowerCase().split(', ') ?? []
-      t.same(Object.keys(answer.headers).filter((name) => !NOT_FOR_PAGES.test(name) && !exposed.includes(name)), [], `${method} ${target}`)
+      t.same(Object.keys(answer.headers).filter((name) => !NOT_FOR_PAGES.test(name) && !exposed.includes(name)), [],
+        `${method} ${target}`)
     }
   })
 
   await t.test('what depends on more than the origin says both', async (t) => {
-    t.equal((await service.raw('GET', '/skills/plain', { headers: [`Origin: ${PAGE}`] })).headers.vary, 'Origin, Accept')
+    t.equal((await service.raw('GET', '/skills/plain', { headers: [`Origin: ${PAGE}`] })).headers.vary,
+      'Origin, Accept')
   })
 
   await t.test('/mcp works from the page', async (t) => {
     const answer = await rawRequest(service.url, request('POST', '/mcp', {
-      headers: [`Origin: ${PAGE}`, 'Content-Type: application/json', 'Accept: application/json, text/event-stream', 'Mcp-Protocol-Version: 2025-11-25'], body: JSON.stringify(MCP_CALL)
+      headers: [`Origin: ${PAGE}`, 'Content-Type: application/json', 'Accept: application/json, text/event-stream',
+        'Mcp-Protocol-Version: 2025-11-25'],
+      body: JSON.stringify(MCP_CALL)
     }))
     t.equal(answer.status, 200)
     t.equal(answer.headers['access-control-allow-origin'], PAGE)
@@ -157,13 +189,20 @@ t.test('K69: ALLOWED_ORIGINS opens every door to a web page', async (t) => {
       t.match(answer.headers, { allow: 'GET, HEAD', vary: 'Origin' })
       const { headers } = await service.raw('GET', '/skills', { headers: [`Origin: ${origin}`] })
       const { headers: ofBadUrl } = await service.raw('GET', '/skills/%zz', { headers: [`Origin: ${origin}`] })
-      for (const given of [answer.headers, headers, ofBadUrl]) t.same(Object.keys(given).filter((name) => name.startsWith('access-control')), [], origin)
+      for (const given of [answer.headers, headers, ofBadUrl]) {
+        t.same(Object.keys(given).filter((name) => name.startsWith('access-control')), [], origin)
+      }
     }
-    t.match(await service.raw('POST', '/mcp', { headers: [`Origin: ${STRANGER}`, 'Content-Type: application/json'], body: '{}' }), { status: 403 })
+    t.match(await service.raw('POST', '/mcp', {
+      headers: [`Origin: ${STRANGER}`, 'Content-Type: application/json'], body: '{}'
+    }), {
+      status: 403
+    })
   })
 
   await t.test('the host is checked first', async (t) => {
-    const answer = await service.raw('OPTIONS', '/mcp', { host: 'rebound.example', headers: [`Origin: ${PAGE}`, 'Access-Control-Request-Method: POST'] })
+    const answer = await service.raw('OPTIONS', '/mcp',
+      { host: 'rebound.example', headers: [`Origin: ${PAGE}`, 'Access-Control-Request-Method: POST'] })
     t.equal(answer.status, 403)
     t.equal(answer.headers['access-control-allow-origin'], undefined)
   })
@@ -171,7 +210,8 @@ t.test('K69: ALLOWED_ORIGINS opens every door to a web page', async (t) => {
   await t.test('OPTIONS without an origin and addresses that do not exist are answered as ever', async (t) => {
     t.match(await service.raw('OPTIONS', '/skills'), { status: 405, headers: { allow: 'GET, HEAD' } })
     t.match(await service.raw('OPTIONS', '/nowhere'), { status: 404 })
-    t.match(await preflight('/skills', PAGE), { status: 204, text: '' }, 'no refusal in plain text where it is no preflight')
+    t.match(await preflight('/skills', PAGE), { status: 204, text: '' },
+      'no refusal in plain text where it is no preflight')
     t.match(await service.raw('GET', '/nowhere'), { status: 404 })
     t.match(await service.raw('DELETE', '/nowhere'), { status: 404 })
   })
@@ -179,9 +219,12 @@ t.test('K69: ALLOWED_ORIGINS opens every door to a web page', async (t) => {
 
 t.test('K69: without ALLOWED_ORIGINS no page of another origin reads anything', async (t) => {
   const service = await buildService(t, { files: FILES })
-  for (const [method, target, status] of [['OPTIONS', '/skills', 405], ['OPTIONS', '/mcp', 405], ['GET', '/skills', 200], ['GET', '/nowhere', 404]] as const) {
-    const answer = await service.raw(method, target, { headers: [`Origin: ${PAGE}`, 'Access-Control-Request-Method: GET'] })
+  for (const [method, target, status] of [['OPTIONS', '/skills', 405], ['OPTIONS', '/mcp', 405],
+    ['GET', '/skills', 200], ['GET', '/nowhere', 404]] as const) {
+    const answer = await service.raw(method, target,
+      { headers: [`Origin: ${PAGE}`, 'Access-Control-Request-Method: GET'] })
     t.equal(answer.status, status)
-    t.same(Object.keys(answer.headers).filter((name) => name.startsWith('access-control') || name === 'vary'), [], target)
+    t.same(Object.keys(answer.headers).filter((name) => name.startsWith('access-control') || name === 'vary'), [],
+      target)
   }
 })

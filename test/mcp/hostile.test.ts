@@ -9,7 +9,9 @@ const FILES = {
 
 const LEGACY = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
 
-const FUTURE = { 'io.modelcontextprotocol/protocolVersion': '2099-01-01', 'io.modelcontextprotocol/clientCapabilities': {} }
+const FUTURE = {
+  'io.modelcontextprotocol/protocolVersion': '2099-01-01', 'io.modelcontextprotocol/clientCapabilities': {}
+}
 
 interface Answer {
   readonly status: number
@@ -88,14 +90,18 @@ t.test('hostile requests', async (t) => {
       ['a response', legacy({ jsonrpc: '2.0', id: 1, result: {} }), 202, 0],
       ['an unknown method', legacy({ jsonrpc: '2.0', id: 1, method: 'nope' }), 200, -32601],
       ['an unknown method, modern', modernRequest({ method: 'nope' }), 404, -32601],
-      ['a version from the future', modernRequest({ method: 'tools/list', params: { _meta: FUTURE } }, future), 400, -32022],
+      ['a version from the future', modernRequest({ method: 'tools/list', params: { _meta: FUTURE } }, future), 400,
+        -32022],
       ['a version header from the future', legacy(ping, future), 400, -32602],
-      ['a method header that differs', modernRequest({ method: 'tools/list' }, { 'mcp-method': 'tools/call' }), 400, -32020],
+      ['a method header that differs', modernRequest({ method: 'tools/list' }, { 'mcp-method': 'tools/call' }), 400,
+        -32020],
       ['a name header that differs', modernRequest(call, { 'mcp-name': 'list_skills' }), 400, -32020],
       ['no Accept for a stream', legacy(ping, { accept: 'application/json' }), 406, -32000],
-      ['parameters of a wrong type', modernRequest({ method: 'resources/directory/read', params: { uri: 5 } }), 200, -32602],
+      ['parameters of a wrong type', modernRequest({ method: 'resources/directory/read', params: { uri: 5 } }), 200,
+        -32602],
       ['no parameters', modernRequest({ method: 'skills/get' }), 200, -32602],
-      ['a filter that is none', modernRequest({ method: 'subscriptions/listen', params: { notifications: 5 } }), 200, -32602]
+      ['a filter that is none', modernRequest({ method: 'subscriptions/listen', params: { notifications: 5 } }), 200,
+        -32602]
     ]
     for (const [name, init, status, code] of cases) {
       const { status: actual, body, text } = await send(url, init)

@@ -116,12 +116,14 @@ for (const era of ERAS) {
       const names = ({ resources }: { readonly resources: readonly Resource[] }) =>
         resources.map(({ name, mimeType }) => [name, mimeType])
       const [markdown, folder, json] = ['text/markdown', 'inode/directory', 'application/json']
-      t.same(names(await reader.readDirectory('skill://plain')), [['SKILL.md', markdown], ['docs', folder], ['z.json', json]])
+      t.same(names(await reader.readDirectory('skill://plain')),
+        [['SKILL.md', markdown], ['docs', folder], ['z.json', json]])
       t.same(names(await reader.readDirectory('skill://plain/docs')), [['b.md', markdown], ['deep', folder]])
       t.match(await reader.readDirectory('skill://odd/%C5%93ufs'), {
         resources: [{ uri: 'skill://odd/%C5%93ufs/%E5%87%BA%E6%B1%81.md', size: 15 }]
       })
-      for (const uri of ['skill://plain/z.json', 'skill://plain/nope', 'skill://nope', 'file:///etc', 'skill://plain/docs/']) {
+      for (const uri of ['skill://plain/z.json', 'skill://plain/nope', 'skill://nope', 'file:///etc',
+        'skill://plain/docs/']) {
         await t.rejects(reader.readDirectory(uri), { code: -32602 }, uri)
       }
     })
@@ -204,7 +206,8 @@ for (const era of ERAS) {
       const { prompts } = await client.listPrompts()
       t.strictSame(prompts.map(({ name }) => name), ['listed', 'odd', 'plain', 'upper'])
       t.match(prompts[2], { description: 'About plain', arguments: [{ name: 'task', required: false }] })
-      const [first, second] = [document('plain'), 'Do it'].map((text) => ({ role: 'user', content: { type: 'text', text } }))
+      const [first, second] = [document('plain'), 'Do it'].map((text) =>
+        ({ role: 'user', content: { type: 'text', text } }))
       t.strictSame((await client.getPrompt({ name: 'plain' })).messages, [first])
       t.strictSame((await client.getPrompt({ name: 'plain', arguments: { task: 'Do it' } })).messages, [first, second])
       for (const name of ['broken', 'nope', '../odd']) {
@@ -273,8 +276,12 @@ t.test('pages survive changes between them', async (t) => {
     const encode = (text: string) => Buffer.from(text).toString('base64url')
     for (const cursor of ['', 'x', '2', encode('skill-1'), `${encode('after:a')}=`, 'é', '\0', 'a'.repeat(10_000)]) {
       const params = { cursor }
-      const asked = [() => client.listResources(params), () => client.listPrompts(params), () => new SkillsClient(client).list(params)]
-      for (const ask of asked) await t.rejects(async () => await ask(), { code: -32602, message: /Invalid cursor/ }, JSON.stringify(cursor.slice(0, 20)))
+      const asked = [() => client.listResources(params), () => client.listPrompts(params),
+        () => new SkillsClient(client).list(params)]
+      for (const ask of asked) {
+        await t.rejects(async () => await ask(), { code: -32602, message: /Invalid cursor/ },
+          JSON.stringify(cursor.slice(0, 20)))
+      }
     }
   })
 })
@@ -314,9 +321,11 @@ t.test('nothing is said of a skill that is listed', async (t) => {
     withLines(), withLines().replaceAll('\n', '\r\n'), `\uFEFF${withLines()}`,
     withLines('license: "MIT"', "x: 'it''s'", '# comment', '', 'version: 1.0.0', 'count: 3', 'on: yes # comment'),
     withLines('metadata:', '  author: someone', '  version: "1.0"', 'compatibility: Needs Python'),
-    withLines('allowed-tools: [Read, "Bash(git status)", Bash(git:*)]', 'empty: []', 'json: {"a": {"b": [1, true, null]}}'),
+    withLines('allowed-tools: [Read, "Bash(git status)", Bash(git:*)]', 'empty: []',
+      'json: {"a": {"b": [1, true, null]}}'),
     withLines('tools:', '- Read', 'nested:', '  - name: a', '    value: b', '  -', '    c: d', '  - - x', '    - y'),
-    withLines('notes: |', '  a: b', '    deeper', '', '  # no comment', 'folded: >-', '  one', '  two', 'list:', '  - |', '    x'),
+    withLines('notes: |', '  a: b', '    deeper', '', '  # no comment', 'folded: >-', '  one', '  two', 'list:',
+      '  - |', '    x'),
     withLines('long: goes on', '  in the next line', '  and one more', 'below:', '  is its value')
   ]) t.same(await codes(text), [], text)
 })

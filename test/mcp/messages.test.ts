@@ -124,7 +124,12 @@ t.test('parameters', async (t) => {
 t.test('K88: each line of standard input has its answer', async (t) => {
   const service = await buildService(t, { files: { demo: skill('demo', { 'big.txt': '"'.repeat(6_000_000) }) } })
   const ping = { ...JSON_RPC, method: 'ping' }
-  const bad: ReadonlyArray<{ readonly name: string, readonly line: string, readonly code: number, readonly id?: unknown }> = [
+  const bad: ReadonlyArray<{
+    readonly name: string
+    readonly line: string
+    readonly code: number
+    readonly id?: unknown
+  }> = [
     { name: 'no JSON', line: 'hello', code: -32700 },
     { name: 'half a message', line: JSON.stringify(ping).slice(0, -2), code: -32700 },
     { name: 'a batch', line: JSON.stringify([ping]), code: -32600 },
@@ -154,7 +159,9 @@ t.test('K88: each line of standard input has its answer', async (t) => {
     const call = { ...JSON_RPC, id: 2, method: 'tools/call', params }
     const lines = [INITIALIZE, call, { ...ping, id: 3 }].map((line) => `${JSON.stringify(line)}\n`)
     const answers = await pipe(service, lines, lines.length)
-    t.match(answers.get(2)?.error, { code: -32603, message: /^The result has \d+ bytes, and a message has at most 10485760/ })
+    t.match(answers.get(2)?.error, {
+      code: -32603, message: /^The result has \d+ bytes, and a message has at most 10485760/
+    })
     t.ok(answers.get(3)?.result)
   })
 })

@@ -69,7 +69,8 @@ t.test('GET /mcp, for clients of the 2025 revisions', async (t) => {
     await client.subscribeResource({ uri: 'skill://demo/SKILL.md' })
     await client.unsubscribeResource({ uri: 'skill://demo/SKILL.md' })
     for (const uri of ['skill://demo/docs/a.md', 'skill://demo', 'file:///etc/passwd']) {
-      await t.rejects(client.subscribeResource({ uri }), { code: -32602, message: /Subscribe to skill:\/\/<name>\/SKILL\.md/ })
+      await t.rejects(client.subscribeResource({ uri }),
+        { code: -32602, message: /Subscribe to skill:\/\/<name>\/SKILL\.md/ })
     }
     await opened
 
@@ -89,13 +90,17 @@ t.test('GET /mcp, for clients of the 2025 revisions', async (t) => {
 
   t.test('the stream is opened only for clients that ask for it', async (t) => {
     const service = await startService(t)
-    for (const headers of [{}, { 'mcp-protocol-version': '2025-06-18' }, { accept: 'application/json, text/event-stream' }]) {
+    for (const headers of [{}, { 'mcp-protocol-version': '2025-06-18' }, {
+      accept: 'application/json, text/event-stream'
+    }]) {
       const response = await openStream(t, service, headers)
       t.match([response.status, response.headers.get('content-type'), response.headers.get('cache-control')],
         [200, 'text/event-stream', 'no-store'])
       t.equal(response.headers.get('mcp-session-id'), null)
     }
-    for (const headers of [{ accept: '*/*' }, { accept: 'application/json' }, { 'mcp-protocol-version': '2026-07-28' }]) {
+    for (const headers of [{ accept: '*/*' }, { accept: 'application/json' }, {
+      'mcp-protocol-version': '2026-07-28'
+    }]) {
       const response = await openStream(t, service, headers)
       t.match([response.status, response.headers.get('allow')], [405, 'POST'], JSON.stringify(headers))
     }
@@ -129,7 +134,8 @@ t.test('subscriptions/listen, for clients of revision 2026-07-28', async (t) => 
         writeSkill(service.folder, 'new')
         renameSync(join(service.folder, 'new'), join(service.root, 'new'))
       }],
-      ['a skill that goes', [old, 'resources', 'prompts'], () => { rmSync(join(service.root, 'old'), { recursive: true }) }],
+      ['a skill that goes', [old, 'resources', 'prompts'],
+        () => { rmSync(join(service.root, 'old'), { recursive: true }) }],
       ['another description', [docs, main, 'resources', 'prompts'], () => { writeSkill(service.root, 'demo', 'Other') }]
     ]
     for (const [what, expected, change] of cases) {

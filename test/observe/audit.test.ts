@@ -21,7 +21,10 @@ const STREAM = { accept: 'text/event-stream' }
 
 const OPERATIONS = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8')
 
-/** What each route leaves, by its pattern. Routes without an event read no skill; those with `calls` have a line for each call. */
+/**
+ * What each route leaves, by its pattern. Routes without an event read no skill; those with `calls` have a line for
+ * each call.
+ */
 const ROUTES: Readonly<Record<string, string | undefined>> = {
   '/skills': 'skill.list',
   '/skills/:name': 'skill.read',
@@ -111,7 +114,8 @@ async function buildAudited (t: Test, { files = FILES, salt, ...options }: Audit
   }
 }
 
-t.test('K73, K96: a line says what was read, by whom, with which outcome and digest, and the revision where the answer knew it', async (t) => {
+t.test('K73, K96: a line says what was read, by whom, with which outcome and digest, and the revision where the ' +
+  'answer knew it', async (t) => {
   const { fetch, post, next } = await buildAudited(t)
   const { headers } = await fetch('/skills/demo?revision=current')
   const revision = headers.get('skill-revision')
@@ -140,7 +144,8 @@ t.test('K73, K96: a line says what was read, by whom, with which outcome and dig
     call('read_file_in_skill', '{"skill_name":"demo","file_path":"a.txt"}'),
     call('get_skill', '{"skill_name":"none"}')
   ])
-  const lines = (await next(3)).map(({ event, outcome, door, target }) => `${event} ${outcome} ${door} ${String(target['skill'])}`)
+  const lines = (await next(3)).map(({ event, outcome, door, target }) =>
+    `${event} ${outcome} ${door} ${String(target['skill'])}`)
   t.strictSame(lines.sort(), [
     'skill.file_read success tool-call/openai demo',
     'skill.read not_found tool-call/openai none',
@@ -156,12 +161,15 @@ t.test('K73: every route says what its requests read, or is open to all and says
   const own = all.filter(({ url }) => !/^\/(?:docs|ui\/assets)(?:\/|$)/.test(url))
   t.strictSame(own.filter(({ config: { reads, isOpen } }) => (reads === undefined) !== (isOpen === true))
     .map(({ method, url }) => `${method} ${url}`), [])
-  for (const { method, url, config: { reads } } of all.filter(({ url, config: { reads } }) => typeof reads !== 'function' && ROUTES[url] !== undefined)) {
-    t.match(reads, ROUTES[url] === 'calls' ? { event: undefined, door: String } : { event: ROUTES[url] }, `${method} ${url}`)
+  for (const { method, url, config: { reads } } of all.filter(({ url, config: { reads } }) =>
+    typeof reads !== 'function' && ROUTES[url] !== undefined)) {
+    t.match(reads, ROUTES[url] === 'calls' ? { event: undefined, door: String } : { event: ROUTES[url] },
+      `${method} ${url}`)
   }
 })
 
-t.test('K73: every route, dialect, tool and method of MCP leaves exactly one line for a read, with the members that the documents have', async (t) => {
+t.test('K73: every route, dialect, tool and method of MCP leaves exactly one line for a read, with the members that ' +
+  'the documents have', async (t) => {
   const { plugin, all } = followRoutes()
   const { app, text, audit } = await buildAudited(t, { plug: () => [plugin] })
   /** Characters of the log. */
@@ -174,7 +182,8 @@ t.test('K73: every route, dialect, tool and method of MCP leaves exactly one lin
     // The line of a request whose answer reads nothing follows all of those before it.
     await app.inject('/skills/end-of-the-lines')
     for (;;) {
-      const lines = text().slice(before).split('\n').filter((line) => line !== '').map((line) => JSON.parse(line) as AuditLine)
+      const lines = text().slice(before).split('\n').filter((line) => line !== '').map((line) =>
+        JSON.parse(line) as AuditLine)
       if (lines.at(-1)?.target['skill'] !== 'end-of-the-lines') {
         await new Promise((resolve) => setTimeout(resolve, 5))
         continue
@@ -185,70 +194,104 @@ t.test('K73: every route, dialect, tool and method of MCP leaves exactly one lin
       return own
     }
   }
-  const json = (url: string, payload: unknown): InjectOptions => ({ method: 'POST', url, headers: { 'content-type': 'application/json' }, payload: JSON.stringify(payload) })
+  const json = (url: string, payload: unknown): InjectOptions =>
+    ({ method: 'POST', url, headers: { 'content-type': 'application/json' }, payload: JSON.stringify(payload) })
 
   const unknown = new Set(Object.keys(ROUTES))
-  for (const { method, url } of all.filter(({ method, url }) => method === 'GET' && ROUTES[url] !== 'events.open' && url !== '/mcp')) {
+  for (const { method, url } of all.filter(({ method, url }) =>
+    method === 'GET' && ROUTES[url] !== 'events.open' && url !== '/mcp')) {
     unknown.delete(url)
     const event = ROUTES[url]
     const path = url.replace(':digest', '0'.repeat(64)).replaceAll(/:\w+/g, 'demo').replace('*', 'a.txt')
-    t.strictSame((await linesOf({ method: 'GET', url: path })).map((line) => line.event), event === undefined ? [] : [event], `${method} ${url}`)
+    t.strictSame((await linesOf({ method: 'GET', url: path })).map((line) => line.event),
+      event === undefined ? [] : [event], `${method} ${url}`)
   }
-  t.strictSame([...unknown].sort(), ['/agent/tool-call', '/agent/tools/:name', '/events', '/mcp'], 'those below, and the streams')
+  t.strictSame([...unknown].sort(), ['/agent/tool-call', '/agent/tools/:name', '/events', '/mcp'],
+    'those below, and the streams')
 
   for (const [url, event] of [['/', 'skill.list'], ['/?q=demo', 'skill.search']]) {
-    t.match(await linesOf({ url: String(url), headers: { accept: 'text/html,*/*;q=0.8' } }), [{ event, door: 'ui', outcome: 'success' }], 'the same for browsers')
+    t.match(await linesOf({ url: String(url), headers: { accept: 'text/html,*/*;q=0.8' } }),
+      [{ event, door: 'ui', outcome: 'success' }], 'the same for browsers')
   }
-  for (const [query, lines] of [['toolset=wave&format=anthropic', 1], ['toolset=all&format=mcp', 1], ['toolset=all', 0], ['toolset=reader&format=mcp', 0]] as const) {
+  for (const [query, lines] of [['toolset=wave&format=anthropic', 1], ['toolset=all&format=mcp', 1],
+    ['toolset=all', 0], ['toolset=reader&format=mcp', 0]] as const) {
     const found = await linesOf({ url: `/agent/tools?${query}` })
-    t.match(found, [{ event: 'skill.list', door: 'rest', outcome: 'success', target: { skills: 1 } }].slice(0, lines), `${query}: descriptions with all skills`)
+    t.match(found, [{ event: 'skill.list', door: 'rest', outcome: 'success', target: { skills: 1 } }].slice(0, lines),
+      `${query}: descriptions with all skills`)
     t.equal(found.length, lines, query)
   }
   for (const { name, example } of DIALECTS) {
-    const [line, ...others] = await linesOf(json('/agent/tool-call', JSON.parse(JSON.stringify(example).replaceAll('calculator', 'demo'))))
-    t.match(line, { event: 'skill.read', outcome: 'success', door: /^tool-call\/\w/, target: { skill: 'demo', root: 'skills' } }, name)
+    const [line, ...others] = await linesOf(
+      json('/agent/tool-call', JSON.parse(JSON.stringify(example).replaceAll('calculator', 'demo'))))
+    t.match(line,
+      { event: 'skill.read', outcome: 'success', door: /^tool-call\/\w/, target: { skill: 'demo', root: 'skills' } },
+      name)
     t.strictSame(others, [], name)
   }
   for (const { name } of createTools()) {
-    const lines = await linesOf(json(`/agent/tools/${name}`, { skill_name: 'demo', skill: 'demo', file_path: 'a.txt', query: 'demo' }))
+    const lines = await linesOf(json(`/agent/tools/${name}`,
+      { skill_name: 'demo', skill: 'demo', file_path: 'a.txt', query: 'demo' }))
     t.equal(lines.length, 1, name)
   }
   for (const [method, params] of Object.entries(MCP_METHODS)) {
     const { headers, body } = modernRequest({ method, params: params('demo') })
-    const lines = await linesOf({ method: 'POST', url: '/mcp', headers: headers as Record<string, string>, payload: String(body) })
+    const lines = await linesOf({
+      method: 'POST', url: '/mcp', headers: headers as Record<string, string>, payload: String(body)
+    })
     t.match(lines, METHODS[method] === undefined ? [] : [{ event: METHODS[method], door: 'mcp/modern' }], method)
     t.ok(lines.length <= 1, method)
   }
   for (const method of ['resources/read', 'prompts/get', 'tools/call', ...Object.keys(LEGACY_METHODS)]) {
     const params = (MCP_METHODS[method] ?? LEGACY_METHODS[method])?.('demo')
     const question = json('/mcp', { jsonrpc: '2.0', id: 1, method, params })
-    const lines = await linesOf({ ...question, headers: { ...question.headers, accept: 'application/json, text/event-stream', 'mcp-protocol-version': '2025-11-25' } })
+    const lines = await linesOf({
+      ...question,
+      headers: {
+        ...question.headers, accept: 'application/json, text/event-stream', 'mcp-protocol-version': '2025-11-25'
+      }
+    })
     t.match(lines, METHODS[method] === undefined ? [] : [{ event: METHODS[method], door: 'mcp/legacy' }], method)
     t.ok(lines.length <= 1, method)
   }
   for (const method of ['skills/get', 'resources/directory/read', 'resources/read', 'prompts/get']) {
     const { headers, body } = modernRequest({ method, params: { unknown: 'demo' } })
-    t.match(await linesOf({ method: 'POST', url: '/mcp', headers: headers as Record<string, string>, payload: String(body) }), [{ event: method === 'resources/read' ? 'skill.file_read' : METHODS[method], outcome: 'failure' }], `${method} without parameters`)
+    t.match(
+      await linesOf({
+        method: 'POST', url: '/mcp', headers: headers as Record<string, string>, payload: String(body)
+      }), [{ event: method === 'resources/read' ? 'skill.file_read' : METHODS[method], outcome: 'failure' }],
+      `${method} without parameters`)
   }
   for (const method of ['skills/list', 'resources/read']) {
     const { headers, body } = modernRequest({ method, params: { uri: 'skill://demo/a.txt' } })
     for (const wrong of ['mcp-method', 'mcp-protocol-version']) {
-      const lines = await linesOf({ method: 'POST', url: '/mcp', headers: { ...headers as Record<string, string>, [wrong]: 'other' }, payload: String(body) })
-      t.match(lines, [{ event: METHODS[method]?.replace('skill.read', 'skill.file_read'), outcome: 'failure' }], `${method}: a wrong ${wrong} is refused`)
+      const lines = await linesOf({
+        method: 'POST',
+        url: '/mcp',
+        headers: { ...headers as Record<string, string>, [wrong]: 'other' },
+        payload: String(body)
+      })
+      t.match(lines, [{ event: METHODS[method]?.replace('skill.read', 'skill.file_read'), outcome: 'failure' }],
+        `${method}: a wrong ${wrong} is refused`)
       t.equal(lines.length, 1, `${method}: ${wrong}`)
     }
   }
   await audit.close()
 
-  const table = Array.from(OPERATIONS.matchAll(/^\| (`[^|]*`) \| (.*) \|$/gm), ([, names = '', meaning = '']) => ({ names: Array.from(names.matchAll(/`([\w-]+)`/g), ([, name = '']) => name), meaning }))
+  const table = Array.from(OPERATIONS.matchAll(/^\| (`[^|]*`) \| (.*) \|$/gm),
+    ([, names = '', meaning = '']) =>
+      ({ names: Array.from(names.matchAll(/`([\w-]+)`/g), ([, name = '']) => name), meaning }))
   const documented = new Set(table.flatMap(({ names }) => names))
   const members = new Set(found.flatMap((line) => Object.keys(line)))
   t.strictSame([...members].filter((member) => !documented.has(member)), [], 'members without a line in the table')
   t.ok(members.size >= 10)
   const ofTarget = table.find(({ names }) => names.includes('target'))?.meaning ?? ''
-  t.strictSame([...new Set(found.flatMap(({ target }) => Object.keys(target)))].filter((member) => !ofTarget.includes(`\`${member}`)), [], 'members of target')
+  t.strictSame(
+    [...new Set(found.flatMap(({ target }) => Object.keys(target)))].filter((member) =>
+      !ofTarget.includes(`\`${member}`)), [], 'members of target')
   const ofDoor = table.find(({ names }) => names.includes('door'))?.meaning ?? ''
-  t.strictSame([...new Set(found.map(({ door }) => door.replace(/^tool-call\/.*/, 'tool-call/')))].filter((door) => !ofDoor.includes(`\`${door}\``)), [], 'doors')
+  t.strictSame(
+    [...new Set(found.map(({ door }) => door.replace(/^tool-call\/.*/, 'tool-call/')))].filter((door) =>
+      !ofDoor.includes(`\`${door}\``)), [], 'doors')
 })
 
 t.test('K61: no line holds a token that a caller puts where a name belongs', async (t) => {
@@ -257,24 +300,35 @@ t.test('K61: no line holds a token that a caller puts where a name belongs', asy
   const { headers, body } = modernRequest({ method: 'resources/read', params: { uri: `skill://${token}/${token}` } })
   await app.inject(`/skills/${token}`)
   await app.inject(`/skills/demo/files/${token.replace('s', '%2573')}`)
-  await app.inject({ method: 'POST', url: '/agent/tools/get_skill', headers: { 'content-type': 'application/json' }, payload: JSON.stringify({ skill_name: token }) })
+  await app.inject({
+    method: 'POST',
+    url: '/agent/tools/get_skill',
+    headers: { 'content-type': 'application/json' },
+    payload: JSON.stringify({ skill_name: token })
+  })
   await app.inject({ method: 'POST', url: '/mcp', headers: headers as Record<string, string>, payload: String(body) })
   const lines = await next(4)
   t.notMatch(JSON.stringify(lines), token.slice(12, 30))
-  t.match(lines.map(({ target }) => target), [{ skill: '-' }, { skill: 'demo', path: '-' }, { skill: '-' }, { skill: '-', path: '-' }])
+  t.match(lines.map(({ target }) => target),
+    [{ skill: '-' }, { skill: 'demo', path: '-' }, { skill: '-' }, { skill: '-', path: '-' }])
 })
 
 t.test('K73: a read of a kept revision names that revision, and not the present one', async (t) => {
-  for (const files of [{ 'SKILL.md': '---\nname: demo\ndescription: A demo\n---\n# One\n' }, { 'SKILL.md': '---\nname: demo\ndescription: A demo\n---\n# One\n', 'a.txt': 'text' }]) {
+  for (const files of [{ 'SKILL.md': '---\nname: demo\ndescription: A demo\n---\n# One\n' }, {
+    'SKILL.md': '---\nname: demo\ndescription: A demo\n---\n# One\n', 'a.txt': 'text'
+  }]) {
     const { fetch, post, next, root } = await buildAudited(t, { files: { demo: files } })
     const revision = (await fetch('/skills/demo/files')).headers.get('skill-revision')
-    const { skills: [entry] } = (await fetch('/.well-known/agent-skills/index.json')).json() as { readonly skills: ReadonlyArray<{ readonly url: string }> }
+    const { skills: [entry] } = (await fetch('/.well-known/agent-skills/index.json')).json() as {
+      readonly skills: ReadonlyArray<{ readonly url: string }>
+    }
     await next(2)
     writeFileSync(join(root, 'demo/SKILL.md'), '---\nname: demo\ndescription: A demo\n---\n# Two\n')
     const answers = [
       await post(`/agent/tools/get_skill?revision=${String(revision)}`, { skill_name: 'demo' }),
       await post(`/agent/tools/skill?revision=${String(revision)}`, { skill: 'demo' }),
-      await post(`/agent/tool-call?revision=${String(revision)}`, { id: 'a', type: 'function', function: { name: 'get_skill', arguments: '{"skill_name":"demo"}' } }),
+      await post(`/agent/tool-call?revision=${String(revision)}`,
+        { id: 'a', type: 'function', function: { name: 'get_skill', arguments: '{"skill_name":"demo"}' } }),
       await fetch(`/.well-known/agent-skills/${String(entry?.url)}`)
     ]
     for (const { text } of answers) t.match(text, '# One')
@@ -284,7 +338,8 @@ t.test('K73: a read of a kept revision names that revision, and not the present 
 })
 
 t.test('K73: refusals say so, and probes and pages about nothing leave no line', async (t) => {
-  const { fetch, post, raw, next } = await buildAudited(t, { admitCall: async (_request, tool) => tool?.name === 'list_skills' ? 'Rate limit: try again in 1 s' : undefined })
+  const { fetch, post, raw, next } = await buildAudited(t,
+    { admitCall: async (_request, tool) => tool?.name === 'list_skills' ? 'Rate limit: try again in 1 s' : undefined })
   await fetch('/livez')
   await fetch('/readyz')
   await fetch('/')
@@ -314,7 +369,9 @@ t.test('K73: each line has the digest of the one before it', async (t) => {
   const lines = text().trim().split('\n')
   t.equal(lines.length, 5)
   const digest = (line = '') => createHash('sha256').update(line).digest('hex')
-  for (const [i, line] of lines.entries()) t.equal((JSON.parse(line) as AuditLine)['prev'], i === 0 ? null : digest(lines[i - 1]))
+  for (const [i, line] of lines.entries()) {
+    t.equal((JSON.parse(line) as AuditLine)['prev'], i === 0 ? null : digest(lines[i - 1]))
+  }
 })
 
 t.test('K73: a line that a crash has cut off is ended before the first new one, and a whole one is left', async (t) => {
@@ -357,14 +414,16 @@ t.test('K73: a reopening that fails is a failure until the path is open, and cos
     await until(() => audit.state === 'working')
     audit.append('skill.read', 'success', { skill: 'three' })
     audit.close()
-    const skillsIn = (file: string) => [...readFileSync(file, 'utf8').matchAll(/"skill":"(\w+)"/g)].map(([, name]) => name)
+    const skillsIn = (file: string) =>
+      [...readFileSync(file, 'utf8').matchAll(/"skill":"(\w+)"/g)].map(([, name]) => name)
     await until(() => skillsIn(path).length > 0)
     t.strictSame([skillsIn(`${path}.1`), skillsIn(path)], [['one'], ['three']])
     t.match(lines, [new RegExp(`^audit log cannot be written.*${code}`), 'audit log is written again'])
   }
 })
 
-t.test('K73: a hundred rotations under load lose no line, and leave no descriptor and no listener behind', async (t) => {
+t.test('K73: a hundred rotations under load lose no line, and leave no descriptor and no ' +
+  'listener behind', async (t) => {
   const path = join(t.testdir({}), 'audit.jsonl')
   const audit = await AuditLog.open({ path, stdout: NO_OUTPUT, isRequired: false, log: { info () {}, warn () {} } })
   const opened = () => [readdirSync('/proc/self/fd').length, process.listenerCount('exit')]
@@ -383,10 +442,18 @@ t.test('K73: a hundred rotations under load lose no line, and leave no descripto
 })
 
 t.test('K73: with a salt no name and no address is in it, and equal ones stay equal', async (t) => {
-  const ann: Principal = { id: 'jwt:https://login.example/ann', name: 'ann', kind: 'jwt', groups: ['docs'], scopes: new Set(), view: '' }
-  const login = fp(async (app) => { app.addHook('onRequest', async (request) => { if (request.url === '/catalog') request.principal = ann }) })
+  const ann: Principal = {
+    id: 'jwt:https://login.example/ann', name: 'ann', kind: 'jwt', groups: ['docs'], scopes: new Set(), view: ''
+  }
+  const login = fp(
+    async (app) => {
+      app.addHook('onRequest',
+        async (request) => { if (request.url === '/catalog') request.principal = ann })
+    })
   const { fetch, text, audit } = await buildAudited(t, { salt: 'a salt of some length', plug: () => [login] })
-  for (const path of ['/skills', '/skills', '/catalog', '/catalog']) await fetch(path, { headers: { 'x-forwarded-for': '203.0.113.7' } })
+  for (const path of ['/skills', '/skills', '/catalog', '/catalog']) {
+    await fetch(path, { headers: { 'x-forwarded-for': '203.0.113.7' } })
+  }
   await audit.close()
   t.notMatch(text(), /ann|login/)
   const [, , ...ofAnn] = text().trim().split('\n').map((line) => (JSON.parse(line) as AuditLine).principal)
@@ -394,12 +461,14 @@ t.test('K73: with a salt no name and no address is in it, and equal ones stay eq
   t.strictSame(ofAnn[0], ofAnn[1])
   t.notMatch(text(), '127.0.0.1')
   t.notMatch(text(), '203.0.113.7')
-  const addresses = text().trim().split('\n').slice(0, 2).map((line) => (JSON.parse(line) as { readonly source: { readonly address: string } }).source.address)
+  const addresses = text().trim().split('\n').slice(0, 2).map((line) =>
+    (JSON.parse(line) as { readonly source: { readonly address: string } }).source.address)
   t.match(addresses[0], /^[\da-f]{24}$/)
   t.equal(addresses[0], addresses[1])
 })
 
-t.test('K73: an address without valid credentials has twenty lines a minute, and then one with their number', async (t) => {
+t.test('K73: an address without valid credentials has twenty lines a minute, and then one with ' +
+  'their number', async (t) => {
   const refuse = fp(async (app) => {
     app.addHook('onRequest', async ({ url }, reply) => url === '/skills' ? reply.code(401).send() : undefined)
   })
@@ -407,7 +476,8 @@ t.test('K73: an address without valid credentials has twenty lines a minute, and
   for (let i = 0; i < 25; i++) await app.inject({ url: '/skills', remoteAddress: '192.0.2.1' })
   await app.inject({ url: '/skills', remoteAddress: '192.0.2.2' })
   await audit.close()
-  const lines = text().trim().split('\n').map((line) => JSON.parse(line) as AuditLine).filter(({ event }) => event === 'auth.failed')
+  const lines = text().trim().split('\n').map((line) => JSON.parse(line) as AuditLine).filter(({ event }) =>
+    event === 'auth.failed')
   t.equal(lines.length, 22)
   t.match(lines.at(-1), { outcome: 'denied', target: { count: 5 }, source: { address: '192.0.2.1' } })
 })
@@ -423,7 +493,15 @@ for (const [name, path, init, door] of [
     t.teardown(() => { gone.abort() })
     const response = await fetch(`${url}${path}`, { ...init, signal: gone.signal })
     t.equal(response.status, 200)
-    t.match(await next(1), [{ event: 'events.open', outcome: 'success', door, principal: { kind: 'anonymous' }, source: { peer: '127.0.0.1' }, reqId: String }])
+    t.match(await next(1),
+      [{
+        event: 'events.open',
+        outcome: 'success',
+        door,
+        principal: { kind: 'anonymous' },
+        source: { peer: '127.0.0.1' },
+        reqId: String
+      }])
 
     gone.abort()
     await t.rejects(response.text())

@@ -19,7 +19,8 @@ const FILES = {
 
 type Labels = Readonly<Record<string, string>>
 
-async function buildMeasured (t: Test, options: ServiceOptions = {}, files: typeof FILES | Record<string, object> = FILES) {
+async function buildMeasured (t: Test, options: ServiceOptions = {},
+  files: typeof FILES | Record<string, object> = FILES) {
   let metrics: ReturnType<typeof createMetrics> | undefined
   const service = await buildService(t, {
     files: files as typeof FILES,
@@ -37,7 +38,8 @@ async function buildMeasured (t: Test, options: ServiceOptions = {}, files: type
     text,
     value: async (name: string, labels: Labels = {}) => valueIn(await text(), name, labels),
     /** Without those of comparisons with the disk, which come when they are due. */
-    series: async () => (await text()).split('\n').filter((line) => !/^#|^(?:skillserve_refresh|nodejs|process)_/.test(line))
+    series: async () => (await text()).split('\n').filter((line) =>
+      !/^#|^(?:skillserve_refresh|nodejs|process)_/.test(line))
       .map((line) => line.replace(/ \S+$/, '')),
     /** Resolves when so many requests have ended: their sockets may close later than their clients have read. */
     counted: async (wanted: number) => { await until(async () => count(await text()) >= wanted) }
@@ -47,23 +49,27 @@ async function buildMeasured (t: Test, options: ServiceOptions = {}, files: type
 /** The value of a series. */
 function valueIn (text: string, name: string, labels: Labels = {}): number {
   const parts = Object.entries(labels).map(([label, value]) => `${label}="${value}"`)
-  const line = text.split('\n').find((line) => line.startsWith(name) && /[ {]/.test(line.charAt(name.length)) && parts.every((part) => line.includes(part)))
+  const line = text.split('\n').find((line) =>
+    line.startsWith(name) && /[ {]/.test(line.charAt(name.length)) && parts.every((part) => line.includes(part)))
   return Number(line?.split(' ').at(-1))
 }
 
 /** Finished requests. */
 function count (text: string): number {
-  return [...text.matchAll(/^http_server_request_duration_seconds_count\{.*\} (\d+)$/gm)].reduce((sum, [, n]) => sum + Number(n), 0)
+  return [...text.matchAll(/^http_server_request_duration_seconds_count\{.*\} (\d+)$/gm)].reduce((sum, [, n]) =>
+    sum + Number(n), 0)
 }
 
-t.test('K71: requests are counted by method, pattern of the route and status, with their durations and bytes', async (t) => {
+t.test('K71: requests are counted by method, pattern of the route and status, with their ' +
+  'durations and bytes', async (t) => {
   const { fetch, value, text, counted } = await buildMeasured(t)
   const { bytes } = await fetch('/skills/demo')
   const { headers } = await fetch('/skills/demo')
   await fetch('/skills/demo', { headers: { 'if-none-match': headers.get('etag') ?? '' } })
   await fetch('/skills/nothing')
   await counted(4)
-  const series = async (name: string, status: string, more: Labels = {}) => await value(`http_server_request_duration_seconds_${name}`,
+  const series = async (name: string, status: string,
+    more: Labels = {}) => await value(`http_server_request_duration_seconds_${name}`,
     { http_request_method: 'GET', http_route: '/skills/:name', http_response_status_code: status, ...more })
   t.strictSame([await series('count', '200'), await series('count', '304'), await series('count', '404')], [2, 1, 1])
   t.equal(await series('bucket', '200', { le: '+Inf' }), 2)
@@ -73,7 +79,8 @@ t.test('K71: requests are counted by method, pattern of the route and status, wi
   t.match(await text(), /^skillserve_build_info\{version="1\.2\.3",node="v\d+/m)
 })
 
-t.test('K71: the revision of the catalog is a number, equal for equal skills; refreshes are counted by root', async (t) => {
+t.test('K71: the revision of the catalog is a number, equal for equal skills; refreshes are ' +
+  'counted by root', async (t) => {
   const { value, text, fetch } = await buildMeasured(t)
   await until(async () => (await text()).includes('\nskillserve_catalog_revision '))
   const { revision } = JSON.parse((await fetch('/readyz')).text) as { readonly revision: string }
@@ -90,7 +97,8 @@ t.test('K71: the revision of the catalog is a number, equal for equal skills; re
   }
   const written = await metrics.registry.metrics()
   for (const line of [
-    'skillserve_refresh_duration_seconds_count{root="docs"} 1', 'skillserve_refresh_duration_seconds_count{root="ops"} 2',
+    'skillserve_refresh_duration_seconds_count{root="docs"} 1',
+    'skillserve_refresh_duration_seconds_count{root="ops"} 2',
     'skillserve_refresh_failures_total{root="ops"} 1', 'skillserve_watcher_healthy{root="docs"} 0',
     'skillserve_watcher_healthy{root="ops"} 1', 'skillserve_root_available{root="docs"} 0',
     'skillserve_root_available{root="docs-2"} 1', 'skillserve_last_refresh_timestamp_seconds{root="ops"} 5000000000',
@@ -117,7 +125,8 @@ t.test('K71: random URLs, methods, skills and tools add no series', async (t) =>
   for (let i = 0; i < 50; i++) {
     for (const asked of [
       request('GET', `/skills/none-${i}`), request('GET', `/none-${i}/x?y=${i}`),
-      request(i % 2 === 0 ? 'DELETE' : 'PURGE', `/skills/${i}`), jsonRequest('POST', '/agent/tool-call', { name: `none_${i}`, arguments: {} })
+      request(i % 2 === 0 ? 'DELETE' : 'PURGE', `/skills/${i}`), jsonRequest('POST', '/agent/tool-call',
+        { name: `none_${i}`, arguments: {} })
     ]) await connection.send(asked).response()
   }
   await counted(205)
@@ -133,13 +142,20 @@ t.test('K71: calls of tools are counted by tool, dialect and outcome, and MCP re
   ])
   await post('/agent/tools/list_skills', {})
   for (const [method, params] of [
-    ['tools/call', { name: 'get_skill', arguments: { skill_name: 'none' } }], ['tools/list', {}], ['resources/read', { uri: 'skill://none/x' }], ['strange/method', {}]
+    ['tools/call', { name: 'get_skill', arguments: { skill_name: 'none' } }], ['tools/list', {}], ['resources/read',
+      { uri: 'skill://none/x' }], ['strange/method', {}]
   ] as const) await (await globalThis.fetch(`${url}/mcp`, modernRequest({ method, params }))).text()
   for (const [tool, dialect, outcome] of [
-    ['get_skill', 'openai', 'ok'], ['get_skill', 'openai', 'error'], ['_unknown', 'openai', 'refused'], ['list_skills', 'rest', 'ok'], ['get_skill', 'mcp', 'error']
-  ] as const) t.equal(await value('skillserve_tool_calls_total', { tool, dialect, outcome }), 1, `${tool} ${dialect} ${outcome}`)
-  for (const [method, error] of [['tools/call', 'tool_error'], ['tools/list', ''], ['resources/read', '-32602']] as const) {
-    t.equal(await value('mcp_server_operation_duration_seconds_count', { mcp_method_name: method, error_type: error }), 1, method)
+    ['get_skill', 'openai', 'ok'], ['get_skill', 'openai', 'error'], ['_unknown', 'openai', 'refused'],
+    ['list_skills', 'rest', 'ok'], ['get_skill', 'mcp', 'error']
+  ] as const) {
+    t.equal(await value('skillserve_tool_calls_total', { tool, dialect, outcome }), 1,
+    `${tool} ${dialect} ${outcome}`)
+  }
+  for (const [method, error] of [['tools/call', 'tool_error'], ['tools/list', ''],
+    ['resources/read', '-32602']] as const) {
+    t.equal(await value('mcp_server_operation_duration_seconds_count',
+      { mcp_method_name: method, error_type: error }), 1, method)
   }
   t.notMatch((await fetch('/')).text, 'metrics')
 })
@@ -170,9 +186,12 @@ t.test('K71: skills, invalid ones, freshness, streams, the process', async (t) =
     await ask('/skills/demo/files/a.txt')
     return await value('skillserve_cache_hits_total', { cache: 'contents' }) > 0
   })
-  for (const name of ['misses_total', 'bytes']) t.ok(await value(`skillserve_cache_${name}`, { cache: 'contents' }) > 0, name)
+  for (const name of ['misses_total', 'bytes']) {
+    t.ok(await value(`skillserve_cache_${name}`, { cache: 'contents' }) > 0, name)
+  }
 
-  const streams = async () => await Promise.all(['event', 'mcp'].map(async (kind) => await value(`skillserve_${kind}_streams`)))
+  const streams = async () =>
+    await Promise.all(['event', 'mcp'].map(async (kind) => await value(`skillserve_${kind}_streams`)))
   const abort = new AbortController()
   const open = async (path: string, init: RequestInit = { headers: { accept: 'text/event-stream' } }) =>
     await (await fetch(url + path, { ...init, signal: abort.signal })).body?.getReader().read()
@@ -190,22 +209,32 @@ t.test('K71: skills, invalid ones, freshness, streams, the process', async (t) =
 
 t.test('K68 K71: what overload refuses is counted, and no other 503', async (t) => {
   const shutdown = new Shutdown()
-  const { value, fetch, counted, app } = await buildMeasured(t, { overload: { maxEventLoopDelay: Number.MIN_VALUE, sampleInterval: 10 }, shutdown })
+  const { value, fetch, counted, app } =
+    await buildMeasured(t, { overload: { maxEventLoopDelay: Number.MIN_VALUE, sampleInterval: 10 }, shutdown })
   await until(() => app.isUnderPressure())
   shutdown.isStopping = true
-  t.strictSame(await Promise.all(['/skills', '/skills/demo', '/readyz'].map(async (path) => (await fetch(path)).status)), [503, 503, 503])
+  t.strictSame(
+    await Promise.all(['/skills', '/skills/demo', '/readyz'].map(async (path) => (await fetch(path)).status)), [503,
+      503, 503])
   await counted(3)
   t.equal(await value('skillserve_overload_refusals_total'), 2)
 })
 
 t.test('K71: reads are counted by skill, for names of the catalog alone', async (t) => {
   const { post, fetch, url, value, text } = await buildMeasured(t, {}, {
-    bare: {}, pdf: { 'SKILL.md': skillText('other') }, 'pdf-tools': { 'SKILL.md': skillText('pdf') }, ...{ gone: skill('gone') }
+    bare: {},
+    pdf: { 'SKILL.md': skillText('other') },
+    'pdf-tools': { 'SKILL.md': skillText('pdf') },
+    ...{
+      gone: skill('gone')
+    }
   })
   for (const name of ['pdf', ' pdf ', 'other', 'none']) await post('/agent/tools/skill', { skill: name })
   for (const name of ['bare', 'gone', 'invented']) await fetch(`/skills/${name}`)
   await fetch('/skills/gone', { method: 'HEAD' })
-  await globalThis.fetch(`${url}/mcp`, modernRequest({ method: 'resources/read', params: { uri: 'skill://pdf/SKILL.md' } })).then((response) => response.text())
+  await globalThis.fetch(`${url}/mcp`,
+    modernRequest({ method: 'resources/read', params: { uri: 'skill://pdf/SKILL.md' } })).then((response) =>
+    response.text())
   const reads = async (name: string, door: string) => await value('skillserve_reads_total', { skill: name, door })
   await until(async () => await reads('pdf', 'mcp/modern') === 1)
   t.strictSame([await reads('pdf-tools', 'rest'), await reads('pdf', 'rest'), await reads('gone', 'rest')], [2, 1, 1])
@@ -219,21 +248,29 @@ t.test('K71: the text is the format of Prometheus, and promtool accepts it', asy
   const families = parsePrometheus(written)
   t.ok(families.length > 20)
   for (const { name, help } of families) t.ok(help !== '', name)
-  const { error, status, stderr, stdout } = spawnSync('promtool', ['check', 'metrics'], { input: written, encoding: 'utf8' })
+  const { error, status, stderr, stdout } =
+    spawnSync('promtool', ['check', 'metrics'], { input: written, encoding: 'utf8' })
   if (error !== undefined) t.pass('promtool is not installed')
   else t.strictSame([status, stderr + stdout], [0, ''])
 })
 
 t.test('K55, K71: on a loopback address the port of the metrics answers only to loopback names', async (t) => {
   for (const [host, foreign] of [['127.0.0.1', 403], ['0.0.0.0', 200]] as const) {
-    const server = await listenForMetrics({ metrics: async () => 'up 1\n', contentType: Registry.PROMETHEUS_CONTENT_TYPE }, { host, port: 0 })
+    const server = await listenForMetrics({
+      metrics: async () => 'up 1\n', contentType: Registry.PROMETHEUS_CONTENT_TYPE
+    }, {
+      host, port: 0
+    })
     t.teardown(async () => { await server.close() })
     const url = `http://127.0.0.1:${new URL(server.url).port}`
     const statusOf = async (name: string) => (await rawRequest(url, request('GET', '/metrics', { host: name }))).status
     for (const name of ['localhost', '127.0.0.1:9464', '[::1]']) t.equal(await statusOf(name), 200, `${host}: ${name}`)
-    for (const name of ['evil.example', '127.0.0.1.evil.example', '']) t.equal(await statusOf(name), foreign, `${host}: ${name}`)
+    for (const name of ['evil.example', '127.0.0.1.evil.example', '']) {
+      t.equal(await statusOf(name), foreign, `${host}: ${name}`)
+    }
     for (const method of ['GET', 'HEAD']) {
-      t.match(await rawRequest(url, request(method, '/metrics?x=1')), { status: 200, headers: { 'cache-control': 'no-store' }, text: method === 'GET' ? 'up 1\n' : '' })
+      t.match(await rawRequest(url, request(method, '/metrics?x=1')),
+        { status: 200, headers: { 'cache-control': 'no-store' }, text: method === 'GET' ? 'up 1\n' : '' })
     }
   }
 })

@@ -38,13 +38,15 @@ t.test('K70: the log is for people with LOG_FORMAT=pretty, and one line a reques
   t.notOk(stdout.includes('\u001b'), 'no colours in a pipe')
 })
 
-t.test('K67 K71: with callers, GET /metrics of the service is for those with the scope, and counts what was refused and read, and that the store of limits is away', async (t) => {
+t.test('K67 K71: with callers, GET /metrics of the service is for those with the scope, and counts what was refused ' +
+  'and read, and that the store of limits is away', async (t) => {
   const { service, metrics, ci, fetchAs } = await startGuarded(t, { LIMITS_STORE: 'redis://127.0.0.1:1' })
   t.equal((await fetchAs('/metrics')).status, 401)
   t.equal((await fetchAs('/metrics', ci)).status, 403)
   t.match((await fetchAs('/metrics', metrics)).headers.get('content-type'), 'text/plain; version=0.0.4')
 
-  for (const [path, token] of [['/skills/demo', ci], ['/skills/demo', 'wrong'], ['/skills/demo/archive.zip', ci], ['/skills/demo/files/SKILL.md', ci], ['/skills/demo/files/a.txt', ci], ['/skills/none', ci]] as const) {
+  for (const [path, token] of [['/skills/demo', ci], ['/skills/demo', 'wrong'], ['/skills/demo/archive.zip', ci],
+    ['/skills/demo/files/SKILL.md', ci], ['/skills/demo/files/a.txt', ci], ['/skills/none', ci]] as const) {
     await fetchAs(path, token)
   }
   const [, etag] = [await fetchAs('/skills/demo', ci), (await fetchAs('/skills/demo', ci)).headers.get('etag') ?? '']
@@ -52,10 +54,13 @@ t.test('K67 K71: with callers, GET /metrics of the service is for those with the
   await (await fetch(`${service.url}/agent/tool-call`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', authorization: `Bearer ${ci}` },
-    body: JSON.stringify([{ id: 'a', type: 'function', function: { name: 'get_skill', arguments: '{"skill_name":"demo"}' } }])
+    body: JSON.stringify(
+      [{ id: 'a', type: 'function', function: { name: 'get_skill', arguments: '{"skill_name":"demo"}' } }])
   })).text()
   // Neither gives anybody the bytes.
-  for (const path of ['/skills/demo', '/skills/demo/archive.zip']) await fetch(`${service.url}${path}`, { method: 'HEAD', headers: { authorization: `Bearer ${ci}` } })
+  for (const path of ['/skills/demo', '/skills/demo/archive.zip']) {
+    await fetch(`${service.url}${path}`, { method: 'HEAD', headers: { authorization: `Bearer ${ci}` } })
+  }
   let text = ''
   const value = (series: string) =>
     Number(text.split('\n').find((line) => line.startsWith(`${series} `))?.slice(series.length + 1))
@@ -69,17 +74,27 @@ t.test('K67 K71: with callers, GET /metrics of the service is for those with the
   t.equal(value('skillserve_auth_failures_total{reason="invalid"}'), 1)
   t.equal(value('skillserve_auth_failures_total{reason="scope"}'), 1)
   t.equal(value('skillserve_rate_limited_total{rule="units"}'), 0)
-  await until(async () => /^skillserve_limits_store_failures_total [1-9]/m.test((await fetchAs('/metrics', metrics)).text))
+  await until(async () =>
+    /^skillserve_limits_store_failures_total [1-9]/m.test((await fetchAs('/metrics', metrics)).text))
   await service.printed('rate-limit store unreachable')
   t.equal(service.log().filter(({ msg }) => String(msg).startsWith('rate-limit store unreachable')).length, 1)
-  t.notMatch(await (await fetch(`${service.url}/openapi.json`, { headers: { authorization: `Bearer ${ci}` } })).text(), '/metrics')
+  t.notMatch(
+    await (await fetch(`${service.url}/openapi.json`, { headers: { authorization: `Bearer ${ci}` } })).text(),
+    '/metrics')
 })
 
-t.test('K70 K71 K72 K73: no token, secret link, cookie or file content is in log, metrics, spans or audit log, at any level', async (t) => {
-  const { service, metrics, ci, link, sdk, fetchAs } = await startGuarded(t, { LOG_LEVEL: 'trace', AUDIT_LOG: 'stdout' })
-  const headers = { cookie: 'session=CANARY-COOKIE', 'proxy-authorization': 'Basic CANARY-PROXY', 'x-forwarded-access-token': 'CANARY-FORWARDED' }
+t.test('K70 K71 K72 K73: no token, secret link, cookie or file content is in log, metrics, spans or audit log, ' +
+  'at any level', async (t) => {
+  const { service, metrics, ci, link, sdk, fetchAs } =
+    await startGuarded(t, { LOG_LEVEL: 'trace', AUDIT_LOG: 'stdout' })
+  const headers = {
+    cookie: 'session=CANARY-COOKIE',
+    'proxy-authorization': 'Basic CANARY-PROXY',
+    'x-forwarded-access-token': 'CANARY-FORWARDED'
+  }
   const paths = [
-    '/skills/demo', '/skills/none', '/catalog', '/nowhere', '/skills/demo/archive.zip', '/skills?access_token=CANARY-QUERY', `/t/${link}/.well-known/skills/index.json`,
+    '/skills/demo', '/skills/none', '/catalog', '/nowhere', '/skills/demo/archive.zip',
+    '/skills?access_token=CANARY-QUERY', `/t/${link}/.well-known/skills/index.json`,
     `/t/${link}/skills`, `/t/${link}`, '/t/skl_CANARY-GUESS/.well-known/skills/index.json', '/catalog?q=CANARY-SEARCH'
   ]
   for (const path of paths) for (const token of [ci, 'CANARY-TOKEN']) await fetchAs(path, token, headers)
@@ -92,7 +107,9 @@ t.test('K70 K71 K72 K73: no token, secret link, cookie or file content is in log
   // The words of a search are in the URL of its request, in the log, and in its audit line.
   const log = stdout.replaceAll('/catalog?q=CANARY-SEARCH', '').replaceAll('"query":"CANARY-SEARCH"', '')
   for (const signal of [text, log, stderr, spans]) {
-    for (const secret of ['CANARY', ci, metrics, link, ci.slice(4), link.slice(4)]) t.notOk(signal.includes(secret), secret)
+    for (const secret of ['CANARY', ci, metrics, link, ci.slice(4), link.slice(4)]) {
+      t.notOk(signal.includes(secret), secret)
+    }
   }
 })
 
@@ -113,32 +130,44 @@ t.test('K73: the audit log survives rotation with SIGHUP, and SIGTERM, without a
   const texts = [rotated, path].flatMap((file) => readFileSync(file, 'utf8').trim().split('\n'))
   const lines = texts.map((line) => JSON.parse(line) as { readonly event: string, readonly prev: string | null })
   for (const [i, { prev }] of lines.entries()) {
-    t.equal(prev, i === 0 ? null : createHash('sha256').update(texts[i - 1] ?? '').digest('hex'), 'one chain over the rotation')
+    t.equal(prev, i === 0 ? null : createHash('sha256').update(texts[i - 1] ?? '').digest('hex'),
+      'one chain over the rotation')
   }
-  t.strictSame(lines.map(({ event }) => event), ['service.started', 'skill.read', 'skill.read', 'skill.read', 'service.stopped'])
+  t.strictSame(lines.map(({ event }) => event),
+    ['service.started', 'skill.read', 'skill.read', 'skill.read', 'service.stopped'])
 })
 
-t.test('K73: a full disk delays nothing where the log is not required', { skip: existsSync('/dev/full') ? false : 'there is no /dev/full' }, async (t) => {
+t.test('K73: a full disk delays nothing where the log is not required', {
+  skip: existsSync('/dev/full') ? false : 'there is no /dev/full'
+}, async (t) => {
   const free = await startProcess(t, { args: [t.testdir(FILES)], env: { AUDIT_LOG: '/dev/full' } })
   for (let i = 0; i < 50; i++) t.equal((await fetch(`${free.url}/skills/demo`)).status, 200)
-  const readiness = async () => await (await fetch(`${free.url}/readyz`)).json() as { readonly status: unknown, readonly detail?: string }
+  const readiness = async () =>
+    await (await fetch(`${free.url}/readyz`)).json() as { readonly status: unknown, readonly detail?: string }
   await until(async () => (await readiness()).detail !== undefined)
-  t.match(await readiness(), { status: 'ready', detail: 'the audit log cannot be written; its lines wait, and are lost when they are too many' })
+  t.match(await readiness(), {
+    status: 'ready', detail: 'the audit log cannot be written; its lines wait, and are lost when they are too many'
+  })
   await free.printed('"problem":"ENOSPC"')
   t.match(await free.stop(), { code: 0 })
-  t.match(free.log().find(({ problem }) => problem === 'ENOSPC'), { level: 40, path: '/dev/full', problem: 'ENOSPC', msg: /^audit log cannot be written, trying again each second; lines are dropped, or wait/ })
+  t.match(free.log().find(({ problem }) => problem === 'ENOSPC'),
+    { level: 40, path: '/dev/full', problem: 'ENOSPC', msg: /^audit log cannot be written, trying again each second; lines are dropped, or wait/ })
 })
 
 t.test('K73: where the log is required a full disk refuses reads until there is room', async (t) => {
   const folder = t.testdir({ skills: FILES })
   const path = join(folder, 'audit.log')
   symlinkSync('/dev/full', path)
-  const service = await startProcess(t, { args: [join(folder, 'skills')], env: { AUDIT_LOG: path, AUDIT_REQUIRED: 'true' } })
-  const readiness = async () => await (await fetch(`${service.url}/readyz`)).json() as { readonly status: unknown, readonly detail?: string }
+  const service = await startProcess(t,
+    { args: [join(folder, 'skills')], env: { AUDIT_LOG: path, AUDIT_REQUIRED: 'true' } })
+  const readiness = async () =>
+    await (await fetch(`${service.url}/readyz`)).json() as { readonly status: unknown, readonly detail?: string }
   const statusOf = async (path: string) => (await fetch(service.url + path)).status
   await until(async () => await statusOf('/skills/demo') === 503)
   t.equal(await statusOf('/livez'), 200)
-  t.match(await readiness(), { status: 503, detail: 'the audit log cannot be written, and AUDIT_REQUIRED refuses reads until it can' })
+  t.match(await readiness(), {
+    status: 503, detail: 'the audit log cannot be written, and AUDIT_REQUIRED refuses reads until it can'
+  })
   // Looked for each second.
   await service.printed('audit log cannot be written')
   rmSync(path)
@@ -166,12 +195,14 @@ t.test('K73: a disk that hangs delays no request and no end, and the log says th
   t.ok(code === 0 || signal === 'SIGKILL')
 })
 
-t.test('K73: AUDIT_LOG=stdout is among the log; it has refused callers, each state of the access file, and changes of skills', async (t) => {
+t.test('K73: AUDIT_LOG=stdout is among the log; it has refused callers, each state of the access file, and ' +
+  'changes of skills', async (t) => {
   const token = newSecret('ci', 'groups: [all]')
   const policy = `tokens:\n  - ${token.entry}\nrules:\n  - { groups: [all] }\n`
   const folder = t.testdir({ skills: FILES, 'access.yaml': policy })
   const access = join(folder, 'access.yaml')
-  const service = await startProcess(t, { args: [join(folder, 'skills')], env: { AUDIT_LOG: 'stdout', ACCESS_FILE: access } })
+  const service = await startProcess(t,
+    { args: [join(folder, 'skills')], env: { AUDIT_LOG: 'stdout', ACCESS_FILE: access } })
   const events = (event: string) => service.log().filter((line) => line['event'] === event)
   const read = async (headers = {}) => (await fetch(`${service.url}/skills/demo`, { headers })).status
   t.equal(await read({ authorization: `Bearer ${token.text}` }), 200)
@@ -180,12 +211,25 @@ t.test('K73: AUDIT_LOG=stdout is among the log; it has refused callers, each sta
   saveAtomically(access, 'tokens: nonsense\n')
   await until(() => events('policy.rejected').length === 1)
   saveAtomically(access, `${policy}# Again\n`)
-  saveAtomically(join(folder, 'skills', 'demo', 'SKILL.md'), '---\nname: demo\ndescription: Another\n---\n# Demo\n', join(folder, 'next'))
+  saveAtomically(join(folder, 'skills', 'demo', 'SKILL.md'), '---\nname: demo\ndescription: Another\n---\n# Demo\n',
+    join(folder, 'next'))
   await until(() => events('policy.loaded').length === 2 && events('skill.changed').length > 0)
   await service.stop()
-  t.match(events('skill.read'), [{ outcome: 'success', principal: { kind: 'token', id: 'token:ci', name: 'ci', groups: ['anonymous', 'authenticated', 'all'] }, target: { skill: 'demo', root: 'skills' } }])
+  t.match(events('skill.read'),
+    [{
+      outcome: 'success',
+      principal: { kind: 'token', id: 'token:ci', name: 'ci', groups: ['anonymous', 'authenticated', 'all'] },
+      target: { skill: 'demo', root: 'skills' }
+    }])
   t.match(events('auth.failed'), [
-    { outcome: 'denied', principal: { kind: 'anonymous' }, door: 'rest', target: { skill: 'demo', code: 'invalid_token' } },
+    {
+      outcome: 'denied',
+      principal: { kind: 'anonymous' },
+      door: 'rest',
+      target: {
+        skill: 'demo', code: 'invalid_token'
+      }
+    },
     { outcome: 'denied', target: { skill: 'demo', code: 'unauthenticated' } }
   ])
   t.match(events('policy.rejected'), [{ outcome: 'failure', target: { file: access, problem: /access\.yaml:1/ } }])
@@ -202,7 +246,8 @@ t.test('K67 K73: settings that no service starts with are an error without their
     [{ AUDIT_SALT: 'CANARY' }, /AUDIT_SALT must be .+/],
     [{ LIMITS_STORE: 'rediss//:CANARY@host' }, /LIMITS_STORE must be .+/],
     [{ LIMITS_STORE: 'redis://:CANARY%zz@host' }, /LIMITS_STORE must be .+/],
-    [{ AUDIT_LOG: fifo }, /AUDIT_LOG must be a file that can be written, and \S+ cannot be opened \(ENXIO: no such device or address\)/],
+    [{ AUDIT_LOG: fifo },
+      /AUDIT_LOG must be a file that can be written, and \S+ cannot be opened \(ENXIO: no such device or address\)/],
     // Also through a link, since it would be served.
     [{ AUDIT_LOG: served }, /AUDIT_LOG: "\S+audit\.log" is inside "\S+skills", whose files are served: .+/]
   ] as const) {
@@ -216,9 +261,12 @@ t.test('K67 K73: settings that no service starts with are an error without their
 
 /** A service with callers, all signals, and one skill. */
 async function startGuarded (t: Test, env: Readonly<Record<string, string>> = {}) {
-  const [ci, metrics, link] = [newSecret('ci', 'groups: [all]'), newSecret('prometheus', 'scopes: [metrics:read]'), newSecret('public', 'groups: [all]', 'link')]
+  const [ci, metrics, link] = [newSecret('ci', 'groups: [all]'), newSecret('prometheus', 'scopes: [metrics:read]'),
+    newSecret('public', 'groups: [all]', 'link')]
   const folder = t.testdir({
-    skills: { demo: { 'SKILL.md': '---\nname: demo\ndescription: A demo\n---\nCANARY-CONTENT\n', 'a.txt': 'CANARY-FILE' } },
+    skills: {
+      demo: { 'SKILL.md': '---\nname: demo\ndescription: A demo\n---\nCANARY-CONTENT\n', 'a.txt': 'CANARY-FILE' }
+    },
     'access.yaml': `tokens:\n  - ${ci.entry}\n  - ${metrics.entry}\nlinks:\n  - ${link.entry}\nrules:\n  - { groups: [all] }\n`
   })
   const sdk = installSdk(folder)
@@ -234,7 +282,8 @@ async function startGuarded (t: Test, env: Readonly<Record<string, string>> = {}
     link: link.text,
     sdk,
     fetchAs: async (path: string, token?: string, headers: Readonly<Record<string, string>> = {}) => {
-      const response = await fetch(`${service.url}${path}`, { headers: { ...headers, ...token !== undefined && { authorization: `Bearer ${token}` } } })
+      const response = await fetch(`${service.url}${path}`,
+        { headers: { ...headers, ...token !== undefined && { authorization: `Bearer ${token}` } } })
       return { status: response.status, headers: response.headers, text: await response.text() }
     }
   }

@@ -11,13 +11,17 @@ const cli = fileURLToPath(new URL('../../node_modules/skills/bin/cli.mjs', impor
 const SWAP_MS = 1_000
 const FILES = ['SKILL.md', 'a.txt', 'b/c.txt']
 
-t.test('K59 K92: while a link to the skills is swapped every second, no skill is missing, no answer mixes two states, and the skills client installs one of them', async (t) => {
+t.test('K59 K92: while a link to the skills is swapped every second, no skill is missing, no answer mixes two ' +
+  'states, and the skills client installs one of them', async (t) => {
   const folder = t.testdir({ client: {} })
   const write = (number: number): string => {
     const skills = join(folder, `rev-${number}`, 'skills')
     for (const name of ['one', 'two']) {
       mkdirSync(join(skills, name, 'b'), { recursive: true })
-      for (const file of FILES) writeFileSync(join(skills, name, file), file === 'SKILL.md' ? skillText(name, `state-${number}.\n`) : `state-${number}.`)
+      for (const file of FILES) {
+        writeFileSync(join(skills, name, file),
+          file === 'SKILL.md' ? skillText(name, `state-${number}.\n`) : `state-${number}.`)
+      }
     }
     return `rev-${number}`
   }
@@ -60,7 +64,8 @@ t.test('K59 K92: while a link to the skills is swapped every second, no skill is
     const { succeeded, output, folder: installed } = await installSkills(url, { cli, cwd })
     t.ok(succeeded, output)
     for (const name of ['one', 'two']) {
-      const states = new Set(FILES.map((file) => /state-\d+/.exec(readFileSync(join(installed, name, file), 'utf8'))?.[0]))
+      const states =
+        new Set(FILES.map((file) => /state-\d+/.exec(readFileSync(join(installed, name, file), 'utf8'))?.[0]))
       t.equal(states.size, 1, `${name}: ${[...states].join()}`)
     }
   }
@@ -75,23 +80,34 @@ interface Index {
   readonly skills: ReadonlyArray<{ readonly name: string, readonly url: string }>
 }
 
-t.test('K59: while new content is rolled out, what was begun with the old content goes on at every replica', async (t) => {
-  const folder = t.testdir({ one: { skills: { a: skill('a', { 'x.md': 'x' }), b: skill('b'), steady: skill('steady') } } })
+t.test('K59: while new content is rolled out, what was begun with the old content goes on at ' +
+  'every replica', async (t) => {
+  const folder = t.testdir({
+    one: { skills: { a: skill('a', { 'x.md': 'x' }), b: skill('b'), steady: skill('steady') } }
+  })
   cpSync(join(folder, 'one'), join(folder, 'two'), { recursive: true })
-  const replicas = await Promise.all(['one', 'two'].map(async (name) => await startProcess(t, { args: [join(folder, name, 'skills')] })))
+  const replicas = await Promise.all(
+    ['one', 'two'].map(async (name) => await startProcess(t, { args: [join(folder, name, 'skills')] })))
   const get = async ({ url }: ServiceProcess, target: string) => await fetch(url + target)
-  const indexOf = async (replica: ServiceProcess) => await (await get(replica, '/.well-known/agent-skills/index.json')).json() as Index
-  const artifactOf = ({ skills }: Index, name: string) => new URL(skills.find((each) => each.name === name)?.url ?? '', 'http://x/.well-known/agent-skills/').pathname
+  const indexOf = async (replica: ServiceProcess) =>
+    await (await get(replica, '/.well-known/agent-skills/index.json')).json() as Index
+  const artifactOf = ({ skills }: Index, name: string) =>
+    new URL(skills.find((each) => each.name === name)?.url ?? '', 'http://x/.well-known/agent-skills/').pathname
 
   const [before] = await Promise.all(replicas.map(indexOf))
-  const { revision } = await (await get(replicas[0] as ServiceProcess, '/skills/a/files')).json() as { readonly revision: string }
+  const { revision } = await (await get(replicas[0] as ServiceProcess, '/skills/a/files')).json() as {
+    readonly revision: string
+  }
   for (const [step, name] of ['one', 'two'].entries()) {
     const skills = join(folder, name, 'skills')
     writeFileSync(join(skills, 'a/x.md.new'), 'other')
     renameSync(join(skills, 'a/x.md.new'), join(skills, 'a/x.md'))
     writeFileSync(join(skills, 'b/SKILL.md'), skillText('b', 'other'))
     for (const replica of replicas) {
-      for (const each of ['a', 'b']) t.equal((await get(replica, artifactOf(before as Index, each))).status, 200, `step ${step}: the artifact of ${each} in the earlier index`)
+      for (const each of ['a', 'b']) {
+        t.equal((await get(replica, artifactOf(before as Index, each))).status, 200,
+          `step ${step}: the artifact of ${each} in the earlier index`)
+      }
       const pinned = await get(replica, `/skills/a/files/x.md?revision=${revision}`)
       t.equal(pinned.status, 200)
       t.equal(await pinned.text(), 'x', `step ${step}: the file of the earlier revision`)

@@ -21,7 +21,8 @@ async function startReplica (t: Test, root: string, port = 0): Promise<ServicePr
   return await startProcess(t, { args: [root], env: { PORT: String(port), SHUTDOWN_DELAY: String(DELAY_SECONDS) } })
 }
 
-t.test('K91: a process that is to stop is not ready, serves on, ends its streams one after another, and stops', async (t) => {
+t.test('K91: a process that is to stop is not ready, serves on, ends its streams one after ' +
+  'another, and stops', async (t) => {
   const service = await startReplica(t, exampleSkills(t))
   const kept = await openRaw(service.url)
   t.equal((await kept.send(request('GET', '/skills')).response()).headers.connection, 'keep-alive')

@@ -2,7 +2,9 @@ import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { MAX_BODY_BYTES } from '../../src/http/limits.ts'
-import { toolArgumentsExamples, toolCallAnswerExamples, toolCallExamples, toolResultExamples } from '../../src/openapi/tool-call-examples.ts'
+import {
+  toolArgumentsExamples, toolCallAnswerExamples, toolCallExamples, toolResultExamples
+} from '../../src/openapi/tool-call-examples.ts'
 import { MAX_JSON_DEPTH, MAX_TOOL_CALLS } from '../../src/tools/limits.ts'
 import { buildService, type Files } from '../helper/build.ts'
 import { openRaw, request } from '../helper/raw-http.ts'
@@ -29,7 +31,8 @@ function nested (levels: number): string {
 
 t.test('one service of tool calls', async (t) => {
   const service = await buildService(t, { files: FILES })
-  const documentText = JSON.stringify({ skill_name: 'calculator', documentation: DOCUMENT }).replace('":"', '": "').replace('","', '", "').replace('":"', '": "')
+  const documentText = JSON.stringify({ skill_name: 'calculator', documentation: DOCUMENT }).replace('":"',
+    '": "').replace('","', '", "').replace('":"', '": "')
 
   t.test('K34, K35: each dialect is answered in its own shape, ids echoed', async (t) => {
     const content = documentText
@@ -47,9 +50,15 @@ t.test('one service of tool calls', async (t) => {
       ollama: [{ role: 'tool', tool_name: 'get_skill', content }],
       'mistral-sdk': [{ role: 'tool', toolCallId: 'call_abc123', name: 'get_skill', content }],
       'cohere-sdk': [{ role: 'tool', toolCallId: 'call_abc123', content }],
-      'vercel-ai-sdk': { type: 'tool-result', toolCallId: 'call-1', toolName: 'get_skill', output: { type: 'text', value: content } },
+      'vercel-ai-sdk': {
+        type: 'tool-result', toolCallId: 'call-1', toolName: 'get_skill', output: { type: 'text', value: content }
+      },
       langchain: { type: 'tool', role: 'tool', tool_call_id: 'call_1', name: 'get_skill', content, status: 'success' },
-      mcp: { jsonrpc: '2.0', id: 1, result: { resultType: 'complete', content: [{ type: 'text', text: content }], isError: false } }
+      mcp: {
+        jsonrpc: '2.0',
+        id: 1,
+        result: { resultType: 'complete', content: [{ type: 'text', text: content }], isError: false }
+      }
     }
     t.same(Object.keys(toolCallExamples).sort(), Object.keys(answers).sort(), 'each dialect has an example')
     for (const [dialect, { value }] of Object.entries(toolCallExamples)) {
@@ -59,28 +68,35 @@ t.test('one service of tool calls', async (t) => {
       t.equal(response.headers.get('etag'), null, 'an answer to a POST cannot be revalidated')
       const expected = answers[dialect]
       t.same(response.json(), expected, dialect)
-      t.same(shapeOf(expected), shapeOf(toolCallAnswerExamples[dialect]?.value), `${dialect}: the documented example has this shape`)
+      t.same(shapeOf(expected), shapeOf(toolCallAnswerExamples[dialect]?.value),
+        `${dialect}: the documented example has this shape`)
     }
   })
 
   t.test('K35: an id is echoed only if one came', async (t) => {
     const response = await service.post(CALL, { function: { name: 'list_skills' } })
-    t.same(response.json(), { role: 'tool', name: 'list_skills', content: '{"skills": ["bare", "broken", "calculator"]}' })
+    t.same(response.json(), {
+      role: 'tool', name: 'list_skills', content: '{"skills": ["bare", "broken", "calculator"]}'
+    })
   })
 
   t.test('K40: toolset and others of the query', async (t) => {
     const calls = [openaiCall('nope', {}, 'a'), openaiCall('Skill', {}, 'b'), openaiCall('list_skills', {}, 'c')]
-    const ids = async (query: string) => ((await service.post(`${CALL}?${query}`, calls)).json() as Array<{ tool_call_id: string }>).map((result) => result.tool_call_id)
+    const ids = async (query: string) =>
+      ((await service.post(`${CALL}?${query}`, calls)).json() as Array<{ tool_call_id: string }>).map((result) =>
+        result.tool_call_id)
     t.same(await ids('others=skip'), ['b', 'c'])
     t.same(await ids('others=skip&toolset=wave'), ['b'])
-    t.match((await service.post(`${CALL}?toolset=wave`, calls)).json(), [{}, { content: /skill_name parameter/ }, { content: 'Unknown tool: list_skills. Available tools: Skill' }])
+    t.match((await service.post(`${CALL}?toolset=wave`, calls)).json(),
+      [{}, { content: /skill_name parameter/ }, { content: 'Unknown tool: list_skills. Available tools: Skill' }])
     for (const query of ['others=', 'others=keep', 'toolset=search', 'toolset=']) {
       t.match(await service.post(`${CALL}?${query}`, calls), { status: 400 }, query)
     }
   })
 
   t.test('K34: 128 calls run, 129 are refused and none is run', async (t) => {
-    const calls = (count: number) => Array.from({ length: count }, (_, index) => openaiCall('list_skills', {}, `call_${index}`))
+    const calls = (count: number) =>
+      Array.from({ length: count }, (_, index) => openaiCall('list_skills', {}, `call_${index}`))
     const full = await service.post(CALL, { tool_calls: calls(MAX_TOOL_CALLS) })
     t.equal((full.json() as unknown[]).length, MAX_TOOL_CALLS)
     const logged = service.log().length
@@ -91,7 +107,9 @@ t.test('one service of tool calls', async (t) => {
   })
 
   t.test('K38: 400 only when no call can be recognised', async (t) => {
-    for (const body of [{}, [], { tool_calls: [] }, [1], { role: 'tool', content: 'x' }, { jsonrpc: '2.0', method: 'tools/list' }]) {
+    for (const body of [{}, [], { tool_calls: [] }, [1], { role: 'tool', content: 'x' }, {
+      jsonrpc: '2.0', method: 'tools/list'
+    }]) {
       const response = await service.post(CALL, body)
       t.equal(response.status, 400, JSON.stringify(body))
       t.match(response.json(), { code: 'unrecognised_tool_call' })
@@ -109,20 +127,25 @@ t.test('one service of tool calls', async (t) => {
   t.test('K57: limits of the body', async (t) => {
     const call = JSON.stringify(openaiCall('list_skills', {}))
     const padded = (length: number) => call.padEnd(length)
-    const rows: ReadonlyArray<readonly [what: string, body: string | Uint8Array<ArrayBuffer>, type: string, status: number, code: string]> = [
+    type Body = string | Uint8Array<ArrayBuffer>
+    const rows: ReadonlyArray<readonly [what: string, body: Body, type: string, status: number, code: string]> = [
       ['1 MiB', padded(MAX_BODY_BYTES), 'application/json', 200, ''],
       ['one byte more', padded(MAX_BODY_BYTES + 1), 'application/json', 413, 'body_too_large'],
       ['64 levels', call.replace('{}', `{"x":${nested(MAX_JSON_DEPTH - 3)}}`), 'application/json', 200, ''],
-      ['65 levels', call.replace('{}', `{"x":${nested(MAX_JSON_DEPTH - 2)}}`), 'application/json', 400, 'json_too_deep'],
+      ['65 levels', call.replace('{}', `{"x":${nested(MAX_JSON_DEPTH - 2)}}`), 'application/json', 400,
+        'json_too_deep'],
       ['200,000 levels', nested(200_000), 'application/json', 400, 'json_too_deep'],
       ['not JSON', '{', 'application/json', 400, 'invalid_json'],
       ['nothing', '', 'application/json', 400, 'invalid_json'],
       ['not UTF-8', Uint8Array.from([0x22, 0xff, 0x22]), 'application/json', 400, 'invalid_json'],
       ['text', call, 'text/plain', 415, 'unsupported_media_type'],
       ['a form', 'a=1', 'application/x-www-form-urlencoded', 415, 'unsupported_media_type'],
-      ['UTF-16', Uint8Array.from(Buffer.from(call, 'utf16le')), 'application/json; charset=utf-16', 400, 'invalid_json'],
-      ...['application/jsonx', 'application/json garbage', 'application/json\ta', 'application/vnd.api+json', 'nonsense'].map((type) => [type, call, type, 415, 'unsupported_media_type'] as const),
-      ...['{"a":}', '[1,]', '{"a":1}x', ']]]'].map((body) => [body, body, 'application/json', 400, 'invalid_json'] as const),
+      ['UTF-16', Uint8Array.from(Buffer.from(call, 'utf16le')), 'application/json; charset=utf-16', 400,
+        'invalid_json'],
+      ...['application/jsonx', 'application/json garbage', 'application/json\ta', 'application/vnd.api+json',
+        'nonsense'].map((type) => [type, call, type, 415, 'unsupported_media_type'] as const),
+      ...['{"a":}', '[1,]', '{"a":1}x', ']]]'].map((body) =>
+        [body, body, 'application/json', 400, 'invalid_json'] as const),
       ['a BOM before it', `\ufeff${call}`, 'application/json', 200, ''],
       ['upper case', call, 'APPLICATION/JSON; charset=UTF-8', 200, '']
     ]
@@ -133,22 +156,26 @@ t.test('one service of tool calls', async (t) => {
         if (status !== 200) t.match(response.json(), { code }, what)
       }
     }
-    const zipped = await service.fetch(CALL, { method: 'POST', body: 'x', headers: { 'content-type': 'application/json', 'content-encoding': 'gzip' } })
+    const zipped = await service.fetch(CALL,
+      { method: 'POST', body: 'x', headers: { 'content-type': 'application/json', 'content-encoding': 'gzip' } })
     t.equal(zipped.status, 415)
     t.equal((await service.raw('POST', CALL, { body: call })).status, 415, 'no type')
     const connection = await openRaw(service.url)
     const chunks = `${`10000\r\n${'a'.repeat(65_536)}\r\n`.repeat(160)}0\r\n\r\n`
-    connection.send(request('POST', CALL, { headers: ['Content-Type: application/json', 'Transfer-Encoding: chunked'], body: chunks }))
+    connection.send(request('POST', CALL,
+      { headers: ['Content-Type: application/json', 'Transfer-Encoding: chunked'], body: chunks }))
     t.match((await connection.response()).json(), { status: 413, code: 'body_too_large', instance: CALL })
     await connection.closed()
   })
 
   t.test('K38: __proto__ and constructor are data', async (t) => {
     for (const args of ['{"skill_name":"calculator","__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}']) {
-      const body = `{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}},"function":{"name":"get_skill","arguments":${args}}}`
+      const body =
+        `{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}},"function":{"name":"get_skill","arguments":${args}}}`
       t.equal(((await service.post(CALL, body)).json() as { content: string }).content, documentText)
       t.match((await service.post('/agent/tools/get_skill', args)).json(), { skill_name: 'calculator' })
-      t.match((await service.post('/agent/tools/Skill', args)).json(), { success: false, error: /^Invalid tool arguments: unknown argument "__proto__"/ })
+      t.match((await service.post('/agent/tools/Skill', args)).json(),
+        { success: false, error: /^Invalid tool arguments: unknown argument "__proto__"/ })
     }
     t.equal(({} as { polluted?: number }).polluted, undefined)
   })
@@ -156,15 +183,20 @@ t.test('one service of tool calls', async (t) => {
   t.test('K40: GET /agent/tools, every format and toolset', async (t) => {
     const names = { reader: ['list_skills', 'get_skill', 'read_file_in_skill'], wave: ['Skill'], neovate: ['skill'] }
     const more = ['search_skills', 'list_skill_files']
-    const toolsets = { ...names, explore: [...names.reader, ...more], all: [...names.reader, ...names.wave, ...names.neovate, ...more] }
+    const toolsets = {
+      ...names, explore: [...names.reader, ...more], all: [...names.reader, ...names.wave, ...names.neovate, ...more]
+    }
     for (const format of ['openai', 'openai-responses', 'anthropic', 'gemini', 'mcp', 'bedrock']) {
       for (const [toolset, expected] of Object.entries(toolsets)) {
         const { status, text } = await service.fetch(`/agent/tools?format=${format}&toolset=${toolset}`)
-        t.strictSame([status, Array.from(text.matchAll(/"name":"(\w+)"/g), ([, name]) => name).sort()], [200, [...expected].sort()], `${format} ${toolset}`)
+        t.strictSame([status, Array.from(text.matchAll(/"name":"(\w+)"/g), ([, name]) => name).sort()],
+          [200, [...expected].sort()], `${format} ${toolset}`)
       }
     }
-    t.equal((await service.fetch('/agent/tools')).text, (await service.fetch('/agent/tools?format=openai&toolset=reader')).text, 'the defaults')
-    t.match((await service.fetch('/agent/tools?format=anthropic&toolset=wave')).text, 'Skills: calculator: Sums', 'K28: it follows the catalog')
+    t.equal((await service.fetch('/agent/tools')).text,
+      (await service.fetch('/agent/tools?format=openai&toolset=reader')).text, 'the defaults')
+    t.match((await service.fetch('/agent/tools?format=anthropic&toolset=wave')).text, 'Skills: calculator: Sums',
+      'K28: it follows the catalog')
   })
 
   t.test("K40: POST /agent/tools/:name returns the tool's own result object", async (t) => {
@@ -180,7 +212,13 @@ t.test('one service of tool calls', async (t) => {
       ['read_file_in_skill', { skill_name: 'calculator', file_path: 'examples/basic.py' },
         { success: true, skill_name: 'calculator', file_path: 'examples/basic.py', content: 'print(1)\n', size_bytes: 9, encoding: 'utf-8' }],
       ['read_file_in_skill', { skill_name: 'calculator', file_path: '/etc/passwd' },
-        { success: false, skill_name: 'calculator', file_path: '/etc/passwd', error: 'Path traversal detected: cannot access files outside skill folder' }],
+        {
+          success: false,
+          skill_name: 'calculator',
+          file_path: '/etc/passwd',
+          error: 'Path traversal detected: ' +
+          'cannot access files outside skill folder'
+        }],
       ['Skill', { skill_name: 'calculator' }, { success: true, shortResult: 'calculator: Sums' }],
       ['Skill', {}, { success: false, error: 'skill_name parameter is required and must be a string' }],
       ['skill', { skill: 'calculator' }, { returnDisplay: 'Loaded skill: calculator' }],
@@ -196,15 +234,19 @@ t.test('one service of tool calls', async (t) => {
     t.match(bodiless.json(), { skills: ['bare', 'broken', 'calculator'] }, 'no body means no arguments')
     for (const [name, { value }] of Object.entries(toolArgumentsExamples)) {
       const result = (await service.post(`/agent/tools/${name}`, value)).json()
-      t.same(Object.keys(result as object), Object.keys(toolResultExamples[name]?.value as object), `${name}: the documented example has these members`)
+      t.same(Object.keys(result as object), Object.keys(toolResultExamples[name]?.value as object),
+        `${name}: the documented example has these members`)
     }
   })
 
   t.test('an unknown tool is 404 with the names there are', async (t) => {
-    for (const name of ['constructor', '__proto__', 'toString', 'SKILL', 'List_Skills', 'get_skill%20', '%2e%2e%2fx', '', 'a'.repeat(500)]) {
-      const response = await service.raw('POST', `/agent/tools/${name}`, { headers: ['Content-Type: application/json'], body: '{}' })
+    for (const name of ['constructor', '__proto__', 'toString', 'SKILL', 'List_Skills', 'get_skill%20', '%2e%2e%2fx',
+      '', 'a'.repeat(500)]) {
+      const response = await service.raw('POST', `/agent/tools/${name}`,
+        { headers: ['Content-Type: application/json'], body: '{}' })
       t.equal(response.status, 404, name)
-      t.match(response.json(), { code: 'tool_not_found', error: /^Unknown tool: [^]*Available tools: list_skills, get_skill, / }, name)
+      t.match(response.json(),
+        { code: 'tool_not_found', error: /^Unknown tool: [^]*Available tools: list_skills, get_skill, / }, name)
     }
     t.equal((await service.raw('POST', '/agent/tools/%zz')).status, 400)
   })
@@ -244,9 +286,11 @@ t.test('one service of prompts', async (t) => {
       t.equal(response.text, expected)
     }
     for (const [query, type, text] of [
-      ['format=json', 'application/json; charset=utf-8', /^\{"skills":\[\{"name":"calculator","description":"What calculator is for","location":"\/skills\/calculator\/files\/SKILL.md"\},.*"omitted":0\}$/],
+      ['format=json', 'application/json; charset=utf-8',
+        /^\{"skills":\[\{"name":"calculator","description":"What calculator is for","location":"\/skills\/calculator\/files\/SKILL.md"\},.*"omitted":0\}$/],
       ['format=json&budget=200', 'application/json; charset=utf-8', /"omitted":2\}$/],
-      ['format=markdown', 'text/plain; charset=utf-8', /^- \[calculator\]\(\/skills\/calculator\/files\/SKILL.md\): What calculator is for\n- \[hostile\]/],
+      ['format=markdown', 'text/plain; charset=utf-8',
+        /^- \[calculator\]\(\/skills\/calculator\/files\/SKILL.md\): What calculator is for\n- \[hostile\]/],
       ['format=markdown&budget=150', 'text/plain; charset=utf-8', /\n- 2 more, not listed here$/]
     ] as const) {
       const response = await service.fetch(`${PROMPT}?${query}`)
@@ -256,7 +300,9 @@ t.test('one service of prompts', async (t) => {
   })
 
   t.test('K41: a location leads to the main file, and relative to it to the rest of the skill', async (t) => {
-    const { skills } = (await service.fetch(`${PROMPT}?format=json`)).json() as { skills: Array<{ name: string, location: string }> }
+    const { skills } = (await service.fetch(`${PROMPT}?format=json`)).json() as {
+      skills: Array<{ name: string, location: string }>
+    }
     for (const { name, location } of skills) {
       const file = await service.fetch(location)
       t.equal(file.status, 200)
@@ -276,12 +322,14 @@ t.test('K41: a skill that is removed is not offered any more', async (t) => {
   t.equal((await service.fetch(`${PROMPT}?format=markdown`)).text, '')
 })
 
-t.test('K28, K41: before the first index is complete, the prompt and the description of Skill wait for it', async (t) => {
+t.test('K28, K41: before the first index is complete, the prompt and the description of ' +
+  'Skill wait for it', async (t) => {
   let release = () => {}
   const gate = new Promise<void>((resolve) => { release = resolve })
   const disk = createFaultyDisk()
   disk.intercept = (operation, path) => operation === 'open' && path.endsWith('weather/SKILL.md') ? gate : undefined
-  const service = await buildService(t, { files: { calculator: skill('calculator'), weather: skill('weather') }, options: { disk, indexed: false } })
+  const service = await buildService(t,
+    { files: { calculator: skill('calculator'), weather: skill('weather') }, options: { disk, indexed: false } })
   const paths = [PROMPT, '/agent/tools?format=anthropic&toolset=wave', '/agent/tools?format=mcp&toolset=all']
   const pending = Promise.all(paths.map((path) => service.fetch(path)))
   t.equal((await service.fetch('/agent/tools')).status, 200, 'the reader tools say nothing of the catalog')
@@ -295,7 +343,12 @@ const FORM = /^# [^\n]+\n\n> [^\n]+\n\n(?:[^#\n][^\n]*\n)*(?:\n## [^\n]+\n\n(?:-
 
 t.test('K78: /llms.txt lists the valid skills, with links that lead to their main files', async (t) => {
   const { fetch, root, skills } = await buildService(t, {
-    files: { one: skill('one'), 'two-three': skill('two-three'), broken: { 'SKILL.md': 'x' }, sly: { 'SKILL.md': '---\nname: sly\ndescription: "a](x) <b> \\n## B"\n---\nx' } }
+    files: {
+      one: skill('one'),
+      'two-three': skill('two-three'),
+      broken: { 'SKILL.md': 'x' },
+      sly: { 'SKILL.md': '---\nname: sly\ndescription: "a](x) <b> \\n## B"\n---\nx' }
+    }
   })
   const { status, headers, text } = await fetch('/llms.txt')
   t.equal(status, 200)
@@ -303,7 +356,9 @@ t.test('K78: /llms.txt lists the valid skills, with links that lead to their mai
   t.match(text, FORM)
   t.match(text, '- [one](/skills/one/files/SKILL.md): What one is for\n')
   t.notMatch(text, /broken/)
-  for (const [, path = ''] of text.matchAll(/^- \[(?:[^\]\\]|\\.)*\]\(([^)]+)\)/gm)) t.equal((await fetch(path)).status, 200, path)
+  for (const [, path = ''] of text.matchAll(/^- \[(?:[^\]\\]|\\.)*\]\(([^)]+)\)/gm)) {
+    t.equal((await fetch(path)).status, 200, path)
+  }
 
   writeFileSync(join(root, 'one/SKILL.md'), skillText('one').replace('What one', 'What else one'))
   await skills.find('one')

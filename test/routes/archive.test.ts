@@ -72,7 +72,8 @@ t.test('one service', async (t) => {
     const position = fc.nat(size - 1)
     await fc.assert(fc.asyncProperty(position, position, async (a, b) => {
       const [start, end] = a < b ? [a, b] : [b, a]
-      for (const range of [`bytes=${start}-${end}`, ...end === size - 1 ? [`bytes=${start}-`, `bytes=-${size - start}`] : []]) {
+      for (const range of [`bytes=${start}-${end}`,
+        ...end === size - 1 ? [`bytes=${start}-`, `bytes=-${size - start}`] : []]) {
         const response = await service.fetch(PATH, { headers: { range, 'if-range': headers.get('etag') ?? '' } })
         t.strictSame([response.status, response.headers.get('content-range')], [206, `bytes ${start}-${end}/${size}`])
         t.ok(response.bytes.equals(bytes.subarray(start, end + 1)), range)
@@ -102,7 +103,8 @@ t.test('K53: what fails before the first byte is a problem like any other', asyn
       if (fails) throw osError('EIO')
     }
   })
-  const service = await buildService(t, { files: { demo: { a: 'a', z: 'one' } }, options: { disk, keep: { keepMs: 0 } } })
+  const service = await buildService(t,
+    { files: { demo: { a: 'a', z: 'one' } }, options: { disk, keep: { keepMs: 0 } } })
   // Once the file is old enough for its checksum to be kept.
   await until(async () => {
     reads = 0

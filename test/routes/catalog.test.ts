@@ -51,7 +51,8 @@ function names ({ skills }: Page): string[] {
 }
 
 /** The names on each page, `between` being done after each. */
-async function allPages (service: Inject, query: string, between: (number: number) => void | Promise<void> = () => {}): Promise<string[][]> {
+async function allPages (service: Inject, query: string,
+  between: (number: number) => void | Promise<void> = () => {}): Promise<string[][]> {
   const pages: string[][] = []
   let cursor: string | null = null
   do {
@@ -93,7 +94,9 @@ t.test('K46: one service', async (t) => {
       file_count: 2,
       valid: true
     })
-    t.same(Object.keys(all.skills[0] ?? {}), ['name', 'description', 'type', 'frontmatter', 'revision', 'size_bytes', 'file_count', 'valid', 'tokens', 'findings'])
+    t.same(Object.keys(all.skills[0] ?? {}),
+      ['name', 'description', 'type', 'frontmatter', 'revision', 'size_bytes', 'file_count', 'valid', 'tokens',
+        'findings'])
     t.equal(all.total, 6)
     t.equal(all.next_cursor, null)
     for (const entry of all.skills) t.same((await service.fetch(`/catalog/${entry.name}`)).json(), entry, entry.name)
@@ -103,7 +106,9 @@ t.test('K46: one service', async (t) => {
     const response = await service.fetch('/catalog/hostile')
     t.equal(response.status, 200)
     const { frontmatter } = response.json() as { frontmatter: Record<string, unknown> }
-    t.match(frontmatter, { name: 'hostile', nan: 'NaN', inf: '-Infinity', date: '2026-11-22', toJSON: 'nothing', '': 'empty' })
+    t.match(frontmatter, {
+      name: 'hostile', nan: 'NaN', inf: '-Infinity', date: '2026-11-22', toJSON: 'nothing', '': 'empty'
+    })
     t.ok(Object.hasOwn(frontmatter, '__proto__') && Object.hasOwn(frontmatter, 'constructor'))
     t.match(response.text, '"__proto__":{"polluted":1}')
     t.equal(({} as { polluted?: number }).polluted, undefined)
@@ -122,7 +127,9 @@ t.test('K46: one service', async (t) => {
       nothingatall: [],
       '%3F%3F': []
     }
-    for (const [query, expected] of Object.entries(found)) t.same(names(await page(service, `?q=${query}`)), expected, query)
+    for (const [query, expected] of Object.entries(found)) {
+      t.same(names(await page(service, `?q=${query}`)), expected, query)
+    }
     const response = await service.fetch('/catalog?q=secretbodyword')
     t.notMatch(response.text, 'secretbodyword')
     t.ok(((response.json() as Page).skills[0]?.['score'] as number) > 0)
@@ -142,17 +149,21 @@ t.test('K46: one service', async (t) => {
 
   t.test('K48: a cursor of another list is refused; any words are a query', async (t) => {
     const good = (await page(service, '?limit=1')).next_cursor
-    for (const cursor of ['', 'x', '__proto__', '%00', 'A'.repeat(10_000), `${good}x`, `${good}&q=alpha`, `${good}&valid=true`]) {
-      t.match((await service.fetch(`/catalog?cursor=${cursor}`)).json(), { status: 400, code: 'bad_cursor' }, cursor.slice(0, 60))
+    for (const cursor of ['', 'x', '__proto__', '%00', 'A'.repeat(10_000), `${good}x`, `${good}&q=alpha`,
+      `${good}&valid=true`]) {
+      t.match((await service.fetch(`/catalog?cursor=${cursor}`)).json(), { status: 400, code: 'bad_cursor' },
+        cursor.slice(0, 60))
     }
     t.equal((await service.fetch(`/catalog?cursor=${good}&limit=2`)).status, 200)
-    for (const query of ['q=%00', 'q=(a%2B)%2B%24', `q=${'%F0%9F%98%80'.repeat(1_000)}`, 'q=__proto__', 'q=constructor']) {
+    for (const query of ['q=%00', 'q=(a%2B)%2B%24', `q=${'%F0%9F%98%80'.repeat(1_000)}`, 'q=__proto__',
+      'q=constructor']) {
       t.same((await page(service, `?${query}`)).total, 0, query.slice(0, 60))
     }
   })
 
   t.test('K48: GET /catalog/:name for what is not there', async (t) => {
-    for (const [path, status, code] of [['nope', 404, 'skill_not_found'], ['Alpha', 404, 'skill_not_found'], ['..%2Falpha', 400, 'invalid_skill_name'], ['', 400, 'invalid_skill_name'], ['%ff', 400, 'bad_url']] as const) {
+    for (const [path, status, code] of [['nope', 404, 'skill_not_found'], ['Alpha', 404, 'skill_not_found'],
+      ['..%2Falpha', 400, 'invalid_skill_name'], ['', 400, 'invalid_skill_name'], ['%ff', 400, 'bad_url']] as const) {
       const response = await service.fetch(`/catalog/${path}`)
       t.equal(response.status, status, path)
       t.match(response.json(), { code })
@@ -161,9 +172,12 @@ t.test('K46: one service', async (t) => {
   })
 })
 
-t.test('K4, K9, K46: a broken skill has an entry with its findings, and so has one whose files cannot be listed', async (t) => {
+t.test('K4, K9, K46: a broken skill has an entry with its findings, and so has one whose files ' +
+  'cannot be listed', async (t) => {
   const disk = createFaultyDisk()
-  const links = Object.fromEntries(['/etc/passwd', '..', 'nothing', '../latin/SKILL.md', 'docs'].map((target, index) => [`link${index}`, t.fixture('symlink', target)]))
+  const links = Object.fromEntries(
+    ['/etc/passwd', '..', 'nothing', '../latin/SKILL.md', 'docs'].map((target, index) =>
+      [`link${index}`, t.fixture('symlink', target)]))
   const service = await buildService(t, {
     files: {
       empty: {},
@@ -178,10 +192,13 @@ t.test('K4, K9, K46: a broken skill has an entry with its findings, and so has o
   disk.intercept = failing('open', 'notes.md', 'EIO')
   const entries = Object.fromEntries((await page(service)).skills.map((entry) => [entry.name, entry]))
   for (const [name, code, count] of [
-    ['empty', 'main_file_missing', 0], ['Bad Name', 'name_folder_mismatch', 1], ['large', 'main_file_too_large', 1], ['latin', 'main_file_not_utf8', 1]
+    ['empty', 'main_file_missing', 0], ['Bad Name', 'name_folder_mismatch', 1], ['large', 'main_file_too_large', 1],
+    ['latin', 'main_file_not_utf8', 1]
   ] as const) {
     t.match(entries[name], { valid: false, file_count: count, revision: /^sha256:/ })
-    t.ok((entries[name]?.['findings'] as Array<{ code: string, fix: string }>).some((finding) => finding.code === code && finding.fix !== ''), code)
+    t.ok(
+      (entries[name]?.['findings'] as Array<{ code: string, fix: string }>).some((finding) =>
+        finding.code === code && finding.fix !== ''), code)
   }
   t.match(entries['linked']?.['findings'], [
     { code: 'file_special', message: "files that are not regular files are left out: 'fifo'" },
@@ -192,7 +209,12 @@ t.test('K4, K9, K46: a broken skill has an entry with its findings, and so has o
 })
 
 t.test('K7: a skill that hides others names their roots', async (t) => {
-  const service = await buildService(t, { files: null, options: { siblings: { one: skills('a'), two: skills('a'), three: skills('a') }, roots: ['one', 'two', 'three'] } })
+  const service = await buildService(t, {
+    files: null,
+    options: {
+      siblings: { one: skills('a'), two: skills('a'), three: skills('a') }, roots: ['one', 'two', 'three']
+    }
+  })
   const findings = async () => (await get<{ findings: unknown }>(service, '/catalog/a')).findings
   t.match(await findings(), [{ code: 'shadowed', message: /: 'two', 'three'$/ }])
   for (const [gone, expected] of [['two', [{ code: 'shadowed', message: /: 'three'$/ }]], ['three', []]] as const) {
@@ -212,7 +234,8 @@ t.test('K53: an entry is of one state, or does without the files', async (t) => 
   for (let asked = 0; asked < 4; asked++) await get(service, '/catalog/demo')
   t.same(await get(service, '/catalog/demo'), await get(service, '/catalog/demo'))
   t.ok(edits > 2)
-  // What is known from before says nothing about this. Each write has another size: a change within one tick of the clock shows too.
+  // What is known from before says nothing about this. Each write has another size: a change within one tick of the
+  // clock shows too.
   fs.appendFileSync(join(service.root, 'demo/a'), 'another')
   disk.intercept = (operation) => {
     if (operation === 'close') fs.writeFileSync(join(service.root, 'demo/a'), 'a'.repeat(++edits % 100))
@@ -224,17 +247,29 @@ t.test('K46: a page of very large entries is shorter', async (t) => {
   // In JSON each quote is two characters.
   const metadata = `metadata: {x: '${'"'.repeat(7_000)}'}`
   const names = Array.from({ length: 350 }, (_, index) => `s${index}`)
-  const service = await buildService(t, { files: Object.fromEntries(names.map((name) => [name, { 'SKILL.md': `---\nname: ${name}\ndescription: big\n${metadata}\n---\n` }])) })
+  const service = await buildService(t,
+    {
+      files: Object.fromEntries(
+        names.map((name) => [name, { 'SKILL.md': `---\nname: ${name}\ndescription: big\n${metadata}\n---\n` }]))
+    })
   const first = await service.app.inject('/catalog?limit=500')
   const { skills, next_cursor: cursor } = first.json<Page>()
-  t.same([...skills, ...(await page(service, `?limit=500&cursor=${cursor}`)).skills].map(({ name }) => name).sort(), names.sort())
+  t.same([...skills, ...(await page(service, `?limit=500&cursor=${cursor}`)).skills].map(({ name }) => name).sort(),
+    names.sort())
   const { length } = first.payload
   t.ok(length > MAX_PAGE_CHARACTERS && length < MAX_PAGE_CHARACTERS * 1.1, `${length}`)
 })
 
 t.test('K46: a search goes on after the last entry, whatever new skills do to the ranks', async (t) => {
   const names = ['a', 'b', 'c', 'd', 'e']
-  const service = await buildService(t, { files: Object.fromEntries(names.map((name) => [name, { 'SKILL.md': skillText(name, '# Instructions\n') }])), options: { tickMs: 20 } })
+  const service = await buildService(t, {
+    files: Object.fromEntries(names.map((name) => [name, {
+      'SKILL.md': skillText(name, '# Instructions\n')
+    }])),
+    options: {
+      tickMs: 20
+    }
+  })
   const pages = await allPages(service, '?limit=2&q=instructions%20photosynthesis', async (number) => {
     if (number !== 1) return
     for (let index = 0; index < 9; index++) write(service.root, `x${index}`, '# About photosynthesis\n')
@@ -248,7 +283,9 @@ t.test('K46: a skill that is there throughout is on exactly one page, whatever h
   const change = fc.record({ name, isRemoved: fc.boolean() }, { noNullPrototype: true })
   const changes = fc.array(fc.array(change, { maxLength: 5 }), { maxLength: 8 })
   const service = await buildService(t)
-  await fc.assert(fc.asyncProperty(fc.uniqueArray(name, { minLength: 1, maxLength: 20 }), changes, fc.integer({ min: 1, max: 7 }), async (first, changes, limit) => {
+  await fc.assert(fc.asyncProperty(fc.uniqueArray(name, { minLength: 1, maxLength: 20 }), changes, fc.integer({
+    min: 1, max: 7
+  }), async (first, changes, limit) => {
     fs.rmSync(service.root, { recursive: true })
     for (const name of first) write(service.root, name)
     const throughout = new Set(first)
@@ -261,7 +298,8 @@ t.test('K46: a skill that is there throughout is on exactly one page, whatever h
       }
     })
     const listed = pages.flat().filter((name) => throughout.has(name))
-    return listed.length === throughout.size && new Set(listed).size === listed.length && pages.every((page) => page.length <= limit)
+    return listed.length === throughout.size && new Set(listed).size === listed.length &&
+      pages.every((page) => page.length <= limit)
   }), { numRuns: 25 })
 })
 
@@ -269,31 +307,40 @@ t.test('K51, K52: an entry and a page tell of the disk as it is', async (t) => {
   const service = await buildService(t, { files: skills('a', 'b') })
   const { etag } = Object.fromEntries((await service.fetch('/catalog')).headers)
   passTick(service.folder)
-  fs.writeFileSync(join(service.root, 'a/SKILL.md'), skillText('a', 'changed\n').replace('What a is for', 'Something else'))
+  fs.writeFileSync(join(service.root, 'a/SKILL.md'),
+    skillText('a', 'changed\n').replace('What a is for', 'Something else'))
   fs.writeFileSync(join(service.root, 'a/more.txt'), '123')
   const response = await service.fetch('/catalog', { headers: { 'if-none-match': etag ?? '' } })
   t.equal(response.status, 200)
-  t.match(response.json(), { skills: [{ name: 'a', description: 'Something else', file_count: 2 }, { name: 'b', file_count: 1 }] })
+  t.match(response.json(), {
+    skills: [{ name: 'a', description: 'Something else', file_count: 2 }, { name: 'b', file_count: 1 }]
+  })
   fs.rmSync(join(service.root, 'b'), { recursive: true })
   t.same(names(await page(service)), ['a'])
   await until(async () => names(await page(service, '?q=something')).length === 1)
 })
 
-t.test('K53, K92, K94: a list that was begun before the present revision of the catalog does not name it, and is of this process', async (t) => {
+t.test('K53, K92, K94: a list that was begun before the present revision of the catalog does not name it, and is of ' +
+  'this process', async (t) => {
   const manager = createSkillManager({ projectRoots: [t.testdir({ one: skill('one') })], watcher: false })
   await manager.initialize()
   t.teardown(() => manager.close())
   for (const target of ['/catalog', '/.well-known/agent-skills/index.json', '/.well-known/skills/index.json']) {
-    for (const [revisions, named] of [[['r1', 'r1'], 'r1'], [['r1', 'r2'], undefined], [[undefined, 'r2'], undefined], [['r1', undefined], undefined]] as const) {
+    for (const [revisions, named] of [[['r1', 'r1'], 'r1'], [['r1', 'r2'], undefined], [[undefined, 'r2'], undefined],
+      [['r1', undefined], undefined]] as const) {
       const asked: Array<string | undefined> = [...revisions]
       const next = () => asked.length > 1 ? asked.shift() : asked[0]
-      const options = { skillsOf: () => manager, revisionsOf: () => ({ get knownRevision () { return next() }, get revision () { return next() } }) }
+      const options = {
+        skillsOf: () => manager,
+        revisionsOf: () => ({ get knownRevision () { return next() }, get revision () { return next() } })
+      }
       const app = fastify().setValidatorCompiler(() => () => true).setSerializerCompiler(() => String)
       await app.register(catalogRoutes, { ...options, validate: createValidator() })
       await app.register(wellKnown, { ...options, isPublic: false })
       const { statusCode, headers } = await app.inject(target)
       await app.close()
-      t.strictSame([statusCode, headers['catalog-revision'], headers['cache-control']], [200, named, named === undefined ? 'no-cache' : undefined], `${target} ${revisions.join()}`)
+      t.strictSame([statusCode, headers['catalog-revision'], headers['cache-control']],
+        [200, named, named === undefined ? 'no-cache' : undefined], `${target} ${revisions.join()}`)
     }
   }
 })

@@ -17,7 +17,8 @@ import { startStopwatch } from '../helper/timing.ts'
 const AT_ONCE_MS = 4_000
 
 const HEAD = [
-  'HTTP/1.1 200 OK', 'x-content-type-options: nosniff', /^x-request-id: /, 'content-type: text/event-stream', 'cache-control: no-store',
+  'HTTP/1.1 200 OK', 'x-content-type-options: nosniff', /^x-request-id: /, 'content-type: text/event-stream',
+  'cache-control: no-store',
   'x-accel-buffering: no', /^Date: /, 'Connection: keep-alive', /^Keep-Alive: /, 'Transfer-Encoding: chunked'
 ]
 
@@ -38,7 +39,8 @@ async function open (t: Test, url: string, options?: EventStreamOptions): Promis
 }
 
 /** Edits a file of a skill, and waits for the event about that: files that are as young as these may be told before. */
-async function editAndWait (service: Pick<Service, 'url' | 'root'>, stream: EventStream, name: string, file: string): Promise<ServerEvent> {
+async function editAndWait (service: Pick<Service, 'url' | 'root'>, stream: EventStream, name: string,
+  file: string): Promise<ServerEvent> {
   appendFileSync(join(service.root, name, file), '!')
   const response = await fetch(`${service.url}/skills/${name}/files`)
   const { revision } = await response.json() as { revision: string }
@@ -47,7 +49,8 @@ async function editAndWait (service: Pick<Service, 'url' | 'root'>, stream: Even
   return find() as ServerEvent
 }
 
-t.test('K91: each stream names another pause before its client connects again, so that all clients of an ended process do not return at once', async (t) => {
+t.test('K91: each stream names another pause before its client connects again, so that all clients of an ended ' +
+  'process do not return at once', async (t) => {
   const service = await startService(t)
   const pauses: number[] = []
   for (let count = 0; count < 8; count++) {
@@ -95,7 +98,8 @@ t.test('a client resumes after the last event that it knows, by header or query'
 
   for (const id of ['nonsense', `${known}0000`, '0123456789ab-1', '__proto__', 'ÿ', 'x'.repeat(5000)]) {
     const reset = await open(t, service.url, { headers: [`Last-Event-ID: ${id}`] })
-    t.match(await reset.event(0), { type: 'reset', id: other.lastEventId, data: { message: /read the skills/ } }, id.slice(0, 20))
+    t.match(await reset.event(0), { type: 'reset', id: other.lastEventId, data: { message: /read the skills/ } },
+      id.slice(0, 20))
   }
   const fresh = await open(t, service.url, { headers: ['Last-Event-ID: '] })
   await fresh.until('its beginning', () => fresh.lastEventId === other.lastEventId)
@@ -107,13 +111,22 @@ t.test('a client resumes after the last event that it knows, by header or query'
 t.test('what is not a stream: HEAD, other methods, a client that wants something else', async (t) => {
   const service = await startService(t)
   const head = await service.raw('HEAD', '/events')
-  t.match(head, { status: 200, headers: { 'content-type': 'text/event-stream', 'cache-control': 'no-store', etag: undefined, 'content-length': undefined } })
-  for (const ifNoneMatch of ['*', '"x"']) t.equal((await service.raw('HEAD', '/events', { headers: [`If-None-Match: ${ifNoneMatch}`] })).status, 200)
+  t.match(head, {
+    status: 200,
+    headers: {
+      'content-type': 'text/event-stream', 'cache-control': 'no-store', etag: undefined, 'content-length': undefined
+    }
+  })
+  for (const ifNoneMatch of ['*', '"x"']) {
+    t.equal((await service.raw('HEAD', '/events', { headers: [`If-None-Match: ${ifNoneMatch}`] })).status, 200)
+  }
   t.match(await service.raw('POST', '/events', { body: '' }), { status: 405, headers: { allow: /GET/ } })
   for (const accept of ['application/json', 'text/html;q=1', 'text/event-stream;q=0', 'text/*;q=0, application/json']) {
-    t.match(await service.raw('GET', '/events', { headers: [`Accept: ${accept}`] }), { status: 406, text: /"code":"not_acceptable"/ }, accept)
+    t.match(await service.raw('GET', '/events', { headers: [`Accept: ${accept}`] }),
+      { status: 406, text: /"code":"not_acceptable"/ }, accept)
   }
-  for (const accept of ['text/event-stream', '*/*', 'text/*', 'application/json, */*;q=0.1', 'TEXT/EVENT-STREAM; charset=utf-8', '']) {
+  for (const accept of ['text/event-stream', '*/*', 'text/*', 'application/json, */*;q=0.1',
+    'TEXT/EVENT-STREAM; charset=utf-8', '']) {
     const stream = await open(t, service.url, { headers: [`Accept: ${accept}`, 'If-None-Match: *'] })
     t.match(stream.head, /^HTTP\/1.1 200/, accept)
     stream.destroy()
@@ -186,7 +199,10 @@ t.test('so many streams and no more, until one ends', async (t) => {
   for (const method of ['GET', 'HEAD']) {
     const connection = await openRaw(url)
     const refused = await connection.send(request(method, `${FAKE}/events`)).response({ head: method === 'HEAD' })
-    t.match(refused, { status: 503, headers: { 'retry-after': /^\d+$/, 'content-type': 'application/problem+json', 'cache-control': 'no-store' } })
+    t.match(refused, {
+      status: 503,
+      headers: { 'retry-after': /^\d+$/, 'content-type': 'application/problem+json', 'cache-control': 'no-store' }
+    })
     if (method === 'GET') t.match(refused.json(), { code: 'too_many_streams' })
     connection.destroy()
   }
@@ -226,7 +242,8 @@ t.test('app.close() ends streams at once, also one that nobody reads', async (t)
   const { app, url, listeners, emit } = await listen(t)
   const sockets: Socket[] = []
   app.server.on('connection', (socket) => { sockets.push(socket) })
-  const streams = await Promise.all([open(t, url, { target: `${FAKE}/events` }), open(t, url, { target: `${FAKE}/events` })])
+  const streams =
+    await Promise.all([open(t, url, { target: `${FAKE}/events` }), open(t, url, { target: `${FAKE}/events` })])
   const slow = await open(t, url, { target: `${FAKE}/events` })
   slow.response.pause()
   const response = await stuckSocket(sockets, () => { for (let i = 0; i < 100; i++) emit('x'.repeat(1_000)) })

@@ -114,7 +114,8 @@ t.test('one service', async (t) => {
       await until(() => Date.now() - statSync(file).ctimeMs > 50)
     }
     await touch()
-    t.strictSame([await etagOf('HEAD'), await etagOf('GET'), await etagOf('HEAD'), await etagOf('GET')], [null, null, etag, etag])
+    t.strictSame([await etagOf('HEAD'), await etagOf('GET'), await etagOf('HEAD'), await etagOf('GET')],
+      [null, null, etag, etag])
     await touch()
     t.equal(await etagOf('HEAD'), null)
     const answer = await service.fetch(`${base}/big.bin`, { headers: { 'if-none-match': etag } })
@@ -154,7 +155,8 @@ t.test('one service', async (t) => {
       t.equal(response.text, tool.text, path)
     }
     const latin = await service.fetch(`${base}/latin.md`, { headers: { accept: 'application/json' } })
-    t.equal(latin.text, '{"success":true,"skill_name":"demo","file_path":"latin.md","content":"café\\n","size_bytes":5,"encoding":"latin-1"}')
+    t.equal(latin.text,
+      '{"success":true,"skill_name":"demo","file_path":"latin.md","content":"café\\n","size_bytes":5,"encoding":"latin-1"}')
     const range = await service.fetch(`${base}/a.md`, { headers: { accept: 'application/json', range: 'bytes=0-1' } })
     t.equal(range.status, 200, 'JSON has no ranges')
   })
@@ -166,10 +168,18 @@ t.test('one service', async (t) => {
     t.match(refused.json(), { code: 'file_not_text', error: "Cannot read file 'logo.png': not a text file" })
     const response = await service.fetch(`${base}/logo.png?encoding=base64`, json)
     t.equal(response.text, JSON.stringify({
-      success: true, skill_name: 'demo', file_path: 'logo.png', content: BINARY.toString('base64'), size_bytes: 8, encoding: 'base64'
+      success: true,
+      skill_name: 'demo',
+      file_path: 'logo.png',
+      content: BINARY.toString(
+        'base64'),
+      size_bytes: 8,
+      encoding: 'base64'
     }))
-    t.equal(response.headers.get('etag'), `"${digest(Buffer.from(response.text))}"`, 'of the whole answer, which names skill and file')
-    t.match((await service.fetch(`${base}/a.md?encoding=base64`, json)).json(), { content: Buffer.from('é\n').toString('base64'), size_bytes: 3 })
+    t.equal(response.headers.get('etag'), `"${digest(Buffer.from(response.text))}"`,
+      'of the whole answer, which names skill and file')
+    t.match((await service.fetch(`${base}/a.md?encoding=base64`, json)).json(),
+      { content: Buffer.from('é\n').toString('base64'), size_bytes: 3 })
     t.match((await service.fetch(`${base}/empty.txt?encoding=base64`, json)).json(), { content: '', size_bytes: 0 })
     t.ok((await service.fetch(`${base}/logo.png?encoding=base64`)).bytes.equals(BINARY), 'the query chooses no form')
   })
@@ -205,7 +215,8 @@ t.test('one service', async (t) => {
         t.equal(response.headers.get('etag'), null)
       }
     }
-    for (const range of ['bytes=0-1,3-4', `bytes=${'0-1,'.repeat(1000)}0-1`, 'bytes=5-1', 'bytes=abc', 'bytes=', 'bytes=-', 'lines=0-1', '0-1']) {
+    for (const range of ['bytes=0-1,3-4', `bytes=${'0-1,'.repeat(1000)}0-1`, 'bytes=5-1', 'bytes=abc', 'bytes=',
+      'bytes=-', 'lines=0-1', '0-1']) {
       const response = await service.fetch(`${base}/over.bin`, { headers: { range } })
       t.equal(response.status, 200, range.slice(0, 40))
       t.equal(response.bytes.length, MAX_BUFFERED_FILE_BYTES + 1)
@@ -217,7 +228,8 @@ t.test('one service', async (t) => {
     for (const path of ['edge.bin', 'over.bin']) {
       const { headers } = await service.fetch(`${base}/${path}`, { method: 'HEAD' })
       const etag = headers.get('etag') ?? ''
-      for (const [value, status] of [[etag, 206], [`W/${etag}`, 200], ['"x"', 200], ['Fri, 01 Jan 2100 00:00:00 GMT', 200]] as const) {
+      for (const [value, status] of [[etag, 206], [`W/${etag}`, 200], ['"x"', 200],
+        ['Fri, 01 Jan 2100 00:00:00 GMT', 200]] as const) {
         const response = await service.fetch(`${base}/${path}`, { headers: { range: 'bytes=0-1', 'if-range': value } })
         t.equal(response.status, status, `${path} ${value}`)
       }
@@ -235,7 +247,9 @@ t.test('K44: a text that is streamed has its charset too, whoever has read it be
   const { fetch } = await buildService(t, { files: { demo: { 'SKILL.md': '# Demo\n', ...large } } })
   const types = { 'utf8.md': 'text/markdown; charset=utf-8', 'latin.md': 'text/markdown', 'cut.md': 'text/markdown' }
   for (const [path, type] of Object.entries(types)) {
-    for (const init of [{}, { method: 'HEAD' }, { headers: { range: 'bytes=1-2' } }]) t.equal((await fetch(`${base}/${path}`, init)).headers.get('content-type'), type, path)
+    for (const init of [{}, { method: 'HEAD' }, { headers: { range: 'bytes=1-2' } }]) {
+      t.equal((await fetch(`${base}/${path}`, init)).headers.get('content-type'), type, path)
+    }
     await fetch(`${base}/${path}`, { headers: { accept: 'application/json' } })
     t.equal((await fetch(`${base}/${path}`)).headers.get('content-type'), type, `${path}, in memory`)
   }
@@ -267,7 +281,8 @@ t.test('no file stays open behind a 304, a HEAD, a 416, a part or a client that 
   t.equal(open, 0)
 })
 
-t.test('K18: a file that changes before the first byte of it is out is unavailable for now, and leaves nothing open', async (t) => {
+t.test('K18: a file that changes before the first byte of it is out is unavailable for now, and leaves ' +
+  'nothing open', async (t) => {
   let open = 0
   let isKnown = false
   let length = 0
@@ -290,7 +305,8 @@ t.test('K18: a file that changes before the first byte of it is out is unavailab
   t.equal(open, 0)
 })
 
-t.test('K44: a large file that is replaced, removed or closed to others while it is sent arrives whole; one that is rewritten does not', async (t) => {
+t.test('K44: a large file that is replaced, removed or closed to others while it is sent arrives whole; one that is ' +
+  'rewritten does not', async (t) => {
   let change: ((file: string) => void) | undefined
   let reads = 0
   const disk = createFaultyDisk({
@@ -311,7 +327,8 @@ t.test('K44: a large file that is replaced, removed or closed to others while it
     ['removed', (file) => { rmSync(file) }, true],
     ['permissions', (file) => { chmodSync(file, 0o400) }, true],
     ['rewritten', (file) => { writeFileSync(file, Buffer.alloc(before.length)) }, false],
-    ['rewritten, with its old time', (file) => { writeFileSync(file, Buffer.alloc(before.length)); utimesSync(file, mtime, mtime) }, false]
+    ['rewritten, with its old time',
+      (file) => { writeFileSync(file, Buffer.alloc(before.length)); utimesSync(file, mtime, mtime) }, false]
   ]
   for (const [what, act, isWhole] of changes) {
     rmSync(file, { force: true })

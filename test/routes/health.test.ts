@@ -34,7 +34,8 @@ t.test('K50: GET /readyz reports skills, generation, roots and watcher', async (
   })
   const response = await service.fetch('/readyz')
   t.equal(response.status, 200)
-  t.strictSame([response.headers.get('cache-control'), response.headers.get('etag')], ['no-store', null], 'no cache keeps it')
+  t.strictSame([response.headers.get('cache-control'), response.headers.get('etag')], ['no-store', null],
+    'no cache keeps it')
   t.match(response.json(), {
     status: 'ready',
     detail: undefined,
@@ -47,7 +48,8 @@ t.test('K50: GET /readyz reports skills, generation, roots and watcher', async (
   t.notMatch(response.text, service.folder, 'no server path')
 })
 
-t.test('K3, K14, K50: readiness follows the root: absent, a file, there, removed, made again, swapped behind a link', async (t) => {
+t.test('K3, K14, K50: readiness follows the root: absent, a file, there, removed, made again, swapped ' +
+  'behind a link', async (t) => {
   const service = await buildService(t, { files: null, options: { siblings: { aside: { other: { 'x.md': '' } } } } })
   const { root, folder, fetch } = service
   const refused = async (): Promise<void> => {
@@ -64,7 +66,8 @@ t.test('K3, K14, K50: readiness follows the root: absent, a file, there, removed
       watcher: { status: 'off', mode: 'events', errors: 0 },
       failures: []
     })
-    t.match((await fetch('/skills')).json(), { status: 503, code: 'skills_folder_not_found', error: `Skills folder not found at path: ${root}` })
+    t.match((await fetch('/skills')).json(),
+      { status: 503, code: 'skills_folder_not_found', error: `Skills folder not found at path: ${root}` })
     t.equal((await fetch('/livez')).status, 200)
   }
   const ready = async (...names: readonly string[]): Promise<void> => {
@@ -95,16 +98,21 @@ t.test('K3, K14, K50: readiness follows the root: absent, a file, there, removed
 
 t.test('K70: /readyz says in words what is wrong, with the names of folders and without their paths', async (t) => {
   const refused = (path: string): never => { throw Object.assign(new Error(path), { code: 'EACCES' }) }
-  const disk: Disk = { ...localDisk, readdir: async (path) => path.endsWith('/locked') ? refused(path) : await localDisk.readdir(path) }
-  const service = await buildService(t, { files: null, options: { siblings: { locked: {} }, roots: ['skills', 'locked'], personalRoot: 'mine', disk } })
-  const all = 'the folder skills (project) is missing, or is a file; the folder locked (project) may not be read; the folder mine (personal) is missing, or is a file'
+  const disk: Disk = {
+    ...localDisk, readdir: async (path) => path.endsWith('/locked') ? refused(path) : await localDisk.readdir(path)
+  }
+  const service = await buildService(t,
+    { files: null, options: { siblings: { locked: {} }, roots: ['skills', 'locked'], personalRoot: 'mine', disk } })
+  const all = 'the folder skills (project) is missing, or is a file; the folder locked (project) may not be read; ' +
+    'the folder mine (personal) is missing, or is a file'
   const bad = await service.fetch('/readyz')
   t.equal(bad.status, 503)
   t.match(bad.json(), { code: 'not_ready', detail: all, error: all })
   mkdirSync(service.root)
   const good = await service.fetch('/readyz')
   t.equal(good.status, 200)
-  t.equal((good.json() as { detail?: string }).detail, 'the folder locked (project) may not be read; the folder mine (personal) is missing, or is a file')
+  t.equal((good.json() as { detail?: string }).detail,
+    'the folder locked (project) may not be read; the folder mine (personal) is missing, or is a file')
   for (const { text } of [bad, good]) t.notMatch(text, service.folder)
 })
 
@@ -136,7 +144,9 @@ t.test('a service that is stopping is not ready, and answers', async (t) => {
   shutdown.isStopping = true
   const response = await service.fetch('/readyz')
   t.equal(response.status, 503)
-  t.match(response.json(), { code: 'not_ready', detail: 'The service is stopping', skills: 1, watcher: { status: 'off' } })
+  t.match(response.json(), {
+    code: 'not_ready', detail: 'The service is stopping', skills: 1, watcher: { status: 'off' }
+  })
   t.equal((await service.fetch('/livez')).status, 200)
   t.equal((await service.fetch('/skills/demo')).status, 200)
 })

@@ -30,10 +30,13 @@ async function checkLists (t: Test, service: Service, code: string): Promise<voi
   t.match(large?.findings.at(-1), { code })
   t.match(small, { name: 'small', revision: /^sha256:/, findings: [] })
   for (const index of ['agent-skills', 'skills']) {
-    const { skills } = (await service.fetch(`/.well-known/${index}/index.json`)).json() as { skills: Array<{ name: string }> }
+    const { skills } = (await service.fetch(`/.well-known/${index}/index.json`)).json() as {
+      skills: Array<{ name: string }>
+    }
     t.same(skills.map(({ name }) => name), ['small'], index)
   }
-  t.match(await (await fetch(`${service.url}/mcp`, modernRequest({ method: 'skills/list' }))).text(), 'skill://small/a.md')
+  t.match(await (await fetch(`${service.url}/mcp`, modernRequest({ method: 'skills/list' }))).text(),
+    'skill://small/a.md')
   t.match((await service.fetch('/catalog?q=small%20large')).json(), { total: 2 })
   t.match((await service.fetch('/skills')).json(), { skills: ['large', 'small'] })
 }
@@ -53,25 +56,36 @@ async function checkRefusals (t: Test, service: Service): Promise<void> {
     t.equal(answer.status, 413, path)
     t.match(answer.json(), { code: 'skill_too_large' }, path)
   }
-  t.match(await service.fetch('/skills/large', { headers: { accept: 'text/markdown' } }), { status: 200, text: skillText('large') })
+  t.match(await service.fetch('/skills/large', { headers: { accept: 'text/markdown' } }),
+    { status: 200, text: skillText('large') })
   t.match(await service.fetch('/skills/large/files/SKILL.md'), { status: 200, text: skillText('large') })
 }
 
 t.test('K9: a file of terabytes keeps nobody else\'s entry back, and is streamed', async (t) => {
   let reads = 0
-  const disk = createFaultyDisk({ intercept: (call, _path, file) => { if (call === 'read' && file.endsWith('huge.bin')) reads++ } })
-  const service = await buildService(t, { files: FILES, options: { disk, watcher: true, prepare: (folder) => { makeHuge(join(folder, 'skills/large/huge.bin')) } } })
+  const disk = createFaultyDisk({
+    intercept: (call, _path, file) => { if (call === 'read' && file.endsWith('huge.bin')) reads++ }
+  })
+  const service = await buildService(t, {
+    files: FILES,
+    options: {
+      disk, watcher: true, prepare: (folder) => { makeHuge(join(folder, 'skills/large/huge.bin')) }
+    }
+  })
   await checkLists(t, service, 'too_many_bytes')
   await checkRefusals(t, service)
   t.equal(reads, 0, 'nobody has read it')
   const head = await service.fetch('/skills/large/files/huge.bin', { method: 'HEAD' })
   t.ok(Number(head.headers.get('content-length')) > MAX_SKILL_BYTES)
   t.equal(head.headers.get('etag'), null, 'nobody knows its digest')
-  t.match(await service.fetch('/skills/large/files/huge.bin', { headers: { range: 'bytes=0-9' } }), { status: 206, bytes: Buffer.alloc(10) })
-  t.match(await service.fetch('/skills/large/files/huge.bin', { headers: { range: 'bytes=0-9', 'if-match': '"x"' } }), { status: 413 })
+  t.match(await service.fetch('/skills/large/files/huge.bin', { headers: { range: 'bytes=0-9' } }),
+    { status: 206, bytes: Buffer.alloc(10) })
+  t.match(await service.fetch('/skills/large/files/huge.bin', { headers: { range: 'bytes=0-9', 'if-match': '"x"' } }),
+    { status: 413 })
   await checkEvents(service)
   truncateSync(join(service.root, 'large/huge.bin'), 10)
-  t.match((await service.fetch('/skills/large/files')).json(), { files: [{ path: 'SKILL.md' }, { path: 'huge.bin', size_bytes: 10 }] }, 'as soon as it is small')
+  t.match((await service.fetch('/skills/large/files')).json(),
+    { files: [{ path: 'SKILL.md' }, { path: 'huge.bin', size_bytes: 10 }] }, 'as soon as it is small')
 })
 
 /** As large as the file system has it: of 8 TiB on ext4, of nothing but a hole. */
@@ -93,7 +107,8 @@ function withManyFiles (disk: Disk): Disk {
       const entries = await disk.readdir(path)
       const [first] = entries
       if (first === undefined || !path.endsWith('/large')) return entries
-      const more = Array.from({ length: MAX_SKILL_ENTRIES }, (_, index): Dirent => Object.create(first, { name: { value: `file-${index}` } }))
+      const more = Array.from({ length: MAX_SKILL_ENTRIES },
+        (_, index): Dirent => Object.create(first, { name: { value: `file-${index}` } }))
       return [...more, ...entries]
     }
   }

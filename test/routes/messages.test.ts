@@ -7,14 +7,18 @@ const service = await buildService(t, { files: { demo: skill('demo', { 'notes.md
 
 const BAD_QUERIES: Readonly<Record<string, readonly string[]>> = {
   '/catalog': [
-    'limit=0', 'limit=1.5', 'limit=', 'limit=1&limit=2', `limit=${'9'.repeat(400)}`, 'valid=maybe', 'valid=', 'valid=TRUE', 'valid=1', 'valid=true&valid=true', 'q=a&q=b',
+    'limit=0', 'limit=1.5', 'limit=', 'limit=1&limit=2', `limit=${'9'.repeat(400)}`, 'valid=maybe', 'valid=',
+    'valid=TRUE', 'valid=1', 'valid=true&valid=true', 'q=a&q=b',
     `q=${'x'.repeat(1_001)}`, `q=${'x'.repeat(10_000)}`, 'cursor=a&cursor=b', '__proto__=1&limit=1'
   ],
-  '/skills/demo/files/notes.md': ['encoding=hex', 'encoding=', 'encoding', 'encoding=BASE64', 'encoding=base64&encoding=base64', 'encoding=__proto__'],
+  '/skills/demo/files/notes.md': ['encoding=hex', 'encoding=', 'encoding', 'encoding=BASE64',
+    'encoding=base64&encoding=base64', 'encoding=__proto__'],
   '/skills/demo/archive.zip': ['wrap=1', 'wrap=', 'wrap', 'wrap=TRUE', 'wrap=true&wrap=true'],
-  '/agent/tools': ['format=constructor', 'format=__proto__', 'format=', 'format=OpenAI', 'toolset=x', 'format=mcp&format=mcp', 'toolset=all&toolset=all'],
+  '/agent/tools': ['format=constructor', 'format=__proto__', 'format=', 'format=OpenAI', 'toolset=x',
+    'format=mcp&format=mcp', 'toolset=all&toolset=all'],
   '/agent/prompt': [
-    'format=', 'format=XML', 'format=constructor', 'format=json&format=json', 'budget=', 'budget=127', 'budget=0', 'budget=-1', 'budget=200.5', 'budget=many', 'budget=NaN',
+    'format=', 'format=XML', 'format=constructor', 'format=json&format=json', 'budget=', 'budget=127', 'budget=0',
+    'budget=-1', 'budget=200.5', 'budget=many', 'budget=NaN',
     'budget=200&budget=300', 'budget[]=200'
   ]
 }
@@ -44,11 +48,15 @@ t.test('K47: an unknown or wrong query parameter is named, with what is allowed'
     t.ok(problem.detail.startsWith(detail), `${target}: ${problem.detail}`)
   }
   for (const [target, queries] of Object.entries(BAD_QUERIES)) {
-    for (const query of queries) t.match((await service.fetch(`${target}?${query}`)).json(), { status: 400, code: 'bad_query', instance: target }, `${target}?${query}`)
+    for (const query of queries) {
+      t.match((await service.fetch(`${target}?${query}`)).json(),
+        { status: 400, code: 'bad_query', instance: target }, `${target}?${query}`)
+    }
   }
   t.equal((await service.fetch('/docs?x=1')).status, 200, 'what is not in the document takes any')
   for (const path of ['/docs', '/ui/status', '/ui/skills/demo', '/']) {
-    t.equal((await fetch(`${service.url}${path}?utm_source=mail`, { headers: { accept: 'text/html' } })).status, 200, `${path} is for people, whose links carry more than they ask for`)
+    t.equal((await fetch(`${service.url}${path}?utm_source=mail`, { headers: { accept: 'text/html' } })).status, 200,
+      `${path} is for people, whose links carry more than they ask for`)
   }
 })
 
@@ -70,10 +78,15 @@ t.test('K47: an address below a skill that is none names the file', async (t) =>
 t.test('GET / lists the doors, each of which is there', async (t) => {
   const response = await service.fetch('/')
   t.equal(response.status, 200)
-  const { name, doors } = response.json() as { readonly name: string, readonly doors: ReadonlyArray<{ readonly methods: readonly string[], readonly path: string, readonly what: string }> }
+  const { name, doors } = response.json() as {
+    readonly name: string
+    readonly doors: ReadonlyArray<{ readonly methods: readonly string[], readonly path: string, readonly what: string }>
+  }
   t.equal(name, 'skillserve')
   const paths = doors.map(({ path }) => path)
-  t.strictSame(['/', '/skills', '/skills/:name/files/*', '/agent/tool-call', '/mcp', '/docs', '/events', '/readyz'].filter((path) => !paths.includes(path)), [])
+  t.strictSame(
+    ['/', '/skills', '/skills/:name/files/*', '/agent/tool-call', '/mcp', '/docs', '/events', '/readyz'].filter(
+      (path) => !paths.includes(path)), [])
   t.strictSame(paths, [...new Set(paths)], 'each once')
   for (const { path, methods, what } of doors) {
     t.ok(what.length > 0)
@@ -93,14 +106,23 @@ t.test('K69: BASE_PATH serves everything below a path prefix', async (t) => {
   const get = (target: string) => rawRequest(url, request('GET', target))
 
   await t.test('every door is there, and below no other address', async (t) => {
-    for (const target of ['/skills', '/skills/plain', '/skills/plain/files/notes.txt', '/skills/plain/archive.zip', '/catalog', '/readyz', '/livez', '/agent/tools', '/docs', '/docs/static/swagger-ui.css', '/.well-known/agent-skills/index.json']) {
+    for (const target of ['/skills', '/skills/plain', '/skills/plain/files/notes.txt', '/skills/plain/archive.zip',
+      '/catalog', '/readyz', '/livez', '/agent/tools', '/docs', '/docs/static/swagger-ui.css',
+      '/.well-known/agent-skills/index.json']) {
       t.equal((await get(base + target)).status, 200, target)
       t.equal((await get(target)).status, 404, target)
     }
     t.equal((await get('/')).status, 404)
-    t.match((await rawRequest(url, jsonRequest('POST', `${base}/agent/tool-call`, { function: { name: 'list_skills', arguments: {} } }))), { status: 200, text: /plain/ })
+    t.match((await rawRequest(url, jsonRequest('POST', `${base}/agent/tool-call`, {
+      function: { name: 'list_skills', arguments: {} }
+    }))), {
+      status: 200, text: /plain/
+    })
     const initialize = { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} }
-    t.equal((await rawRequest(url, jsonRequest('POST', `${base}/mcp`, initialize, { headers: ['Accept: application/json, text/event-stream'] }))).status, 200)
+    t.equal(
+      (await rawRequest(url,
+        jsonRequest('POST', `${base}/mcp`, initialize,
+          { headers: ['Accept: application/json, text/event-stream'] }))).status, 200)
   })
 
   await t.test('the list of doors names each once, with the prefix', async (t) => {
@@ -117,11 +139,19 @@ t.test('K69: BASE_PATH serves everything below a path prefix', async (t) => {
     t.equal(((await get(`${base}/openapi.json`)).json() as Document).servers[0]?.url, base)
     t.match((await get(`${base}/openapi.yaml`)).text, `servers:\n  - url: ${base}\n`)
     t.match((await get(`${base}/agent/prompt`)).text, `${base}/skills/plain/files/SKILL.md`)
-    t.match((await get(`${base}/skills/plain/notes.txt`)).json(), { instance: `${base}/skills/plain/notes.txt`, detail: new RegExp(`did you mean ${base}/skills/plain/files/notes.txt`) })
-    t.match((await get(`${base}/skills/nosuch`)).json(), { detail: `Skill 'nosuch' not found in skills folder. GET ${base}/skills lists the names there are` })
-    t.match((await get(`${base}/skills/plain/files/nosuch.md`)).json(), { detail: new RegExp(`GET ${base}/skills/plain/files lists`) })
+    t.match((await get(`${base}/skills/plain/notes.txt`)).json(),
+      {
+        instance: `${base}/skills/plain/notes.txt`,
+        detail: new RegExp(
+        `did you mean ${base}/skills/plain/files/notes.txt`)
+      })
+    t.match((await get(`${base}/skills/nosuch`)).json(),
+      { detail: `Skill 'nosuch' not found in skills folder. GET ${base}/skills lists the names there are` })
+    t.match((await get(`${base}/skills/plain/files/nosuch.md`)).json(),
+      { detail: new RegExp(`GET ${base}/skills/plain/files lists`) })
     t.match((await get(`${base}/nosuch`)).json(), { detail: `There is no such route; GET ${base} lists the routes` })
-    t.match(await rawRequest(url, request('DELETE', `${base}/skills`)), { status: 405, headers: { allow: 'GET, HEAD' } })
+    t.match(await rawRequest(url, request('DELETE', `${base}/skills`)),
+      { status: 405, headers: { allow: 'GET, HEAD' } })
   })
 
   await t.test('addresses in the discovery index lead to artifacts', async (t) => {

@@ -12,7 +12,14 @@ import { openRaw, rawRequest, request } from '../helper/raw-http.ts'
 const OVER_LIMIT = MAX_TEXT_FILE_BYTES + 1
 
 const FILES: Files = {
-  demo: { 'SKILL.md': 'x', 'logo.png': Buffer.from([0, 1]), 'secret.md': 'x', 'broken.md': 'x', 'huge.bin': '', references: { 'a.md': 'x' } },
+  demo: {
+    'SKILL.md': 'x',
+    'logo.png': Buffer.from([0, 1]),
+    'secret.md': 'x',
+    'broken.md': 'x',
+    'huge.bin': '',
+    references: { 'a.md': 'x' }
+  },
   bare: { 'x.md': '' },
   large: { 'SKILL.md': 'a'.repeat(MAX_MAIN_FILE_BYTES + 1) },
   latin: { 'SKILL.md': Buffer.from('\xe9', 'latin1') },
@@ -57,34 +64,77 @@ const table: Readonly<Record<ToolErrorCode, Row>> = {
   invalid_skill_name: {
     path: '/skills/a%2Fb', status: 400, error: "Invalid skill name: 'a/b'. Skill names must not contain '/', '\\', or '..'", tool: document('a/b')
   },
-  skill_not_found: { path: '/skills/nope', status: 404, error: "Skill 'nope' not found in skills folder", tool: document('nope') },
-  main_file_not_found: { path: '/skills/bare', status: 404, error: "SKILL.MD not found for skill 'bare'", tool: document('bare') },
-  main_file_too_large: { path: '/skills/large', status: 413, error: "SKILL.MD too large (>1MB) for skill 'large'", tool: document('large') },
+  skill_not_found: {
+    path: '/skills/nope', status: 404, error: "Skill 'nope' not found in skills folder", tool: document('nope')
+  },
+  main_file_not_found: {
+    path: '/skills/bare', status: 404, error: "SKILL.MD not found for skill 'bare'", tool: document('bare')
+  },
+  main_file_too_large: {
+    path: '/skills/large', status: 413, error: "SKILL.MD too large (>1MB) for skill 'large'", tool: document('large')
+  },
   main_file_permission_denied: {
     path: '/skills/locked', status: 403, error: "Permission denied reading SKILL.MD for skill 'locked'", tool: document('locked')
   },
-  main_file_not_utf8: { path: '/skills/latin', status: 422, error: "SKILL.MD contains invalid UTF-8 for skill 'latin'", tool: document('latin') },
-  main_file_unreadable: { path: '/skills/broken', status: 500, error: "Error reading SKILL.MD for skill 'broken'", tool: document('broken') },
+  main_file_not_utf8: {
+    path: '/skills/latin',
+    status: 422,
+    error: "SKILL.MD contains invalid UTF-8 for skill 'latin'",
+    tool: document('latin')
+  },
+  main_file_unreadable: {
+    path: '/skills/broken', status: 500, error: "Error reading SKILL.MD for skill 'broken'", tool: document('broken')
+  },
   invalid_file_path: { path: '/skills/demo/files/', status: 400, error: 'Invalid file path', tool: file('') },
   path_traversal: {
-    path: '/skills/demo/files/..%2Fx', status: 403, error: 'Path traversal detected: cannot access files outside skill folder', tool: file('../x')
+    path: '/skills/demo/files/..%2Fx',
+    status: 403,
+    error: 'Path traversal detected: cannot access files outside ' +
+      'skill folder',
+    tool: file('../x')
   },
-  file_not_found: { path: '/skills/demo/files/nope', status: 404, error: "File 'nope' not found in skill 'demo'", tool: file('nope') },
+  file_not_found: {
+    path: '/skills/demo/files/nope', status: 404, error: "File 'nope' not found in skill 'demo'", tool: file('nope')
+  },
   file_permission_denied: {
     path: '/skills/demo/files/secret.md', status: 403, error: "Cannot read file 'secret.md': permission denied", tool: file('secret.md')
   },
-  file_is_directory: { path: '/skills/demo/files/references', status: 404, error: "Cannot read file 'references': is a directory", tool: file('references') },
-  file_not_regular: { path: '/skills/demo/files/pipe', status: 404, error: "Cannot read file 'pipe': not a regular file", tool: file('pipe') },
-  file_not_text: { path: '/skills/demo/files/logo.png', status: 422, error: "Cannot read file 'logo.png': not a text file", tool: file('logo.png') },
+  file_is_directory: {
+    path: '/skills/demo/files/references',
+    status: 404,
+    error: "Cannot read file 'references': is a directory",
+    tool: file('references')
+  },
+  file_not_regular: {
+    path: '/skills/demo/files/pipe',
+    status: 404,
+    error: "Cannot read file 'pipe': not a regular file",
+    tool: file('pipe')
+  },
+  file_not_text: {
+    path: '/skills/demo/files/logo.png',
+    status: 422,
+    error: "Cannot read file 'logo.png': not a text file",
+    tool: file('logo.png')
+  },
   file_too_large: {
     path: '/skills/demo/files/huge.bin',
     status: 413,
     error: `Cannot read file 'huge.bin': file too large (${OVER_LIMIT} bytes, limit ${MAX_TEXT_FILE_BYTES})`,
     tool: file('huge.bin')
   },
-  file_io_error: { path: '/skills/demo/files/broken.md', status: 500, error: "Cannot read file 'broken.md': I/O error", tool: file('broken.md') },
-  skills_folder_not_found: { path: '/skills', status: 503, error: 'Skills folder not found at path: ROOT', tool: ['list_skills', {}] },
-  skills_folder_permission_denied: { path: '/skills', status: 503, error: 'Permission denied reading skills folder', tool: ['list_skills', {}] }
+  file_io_error: {
+    path: '/skills/demo/files/broken.md',
+    status: 500,
+    error: "Cannot read file 'broken.md': I/O error",
+    tool: file('broken.md')
+  },
+  skills_folder_not_found: {
+    path: '/skills', status: 503, error: 'Skills folder not found at path: ROOT', tool: ['list_skills', {}]
+  },
+  skills_folder_permission_denied: {
+    path: '/skills', status: 503, error: 'Permission denied reading skills folder', tool: ['list_skills', {}]
+  }
 }
 
 /** A detail names the skill that the request names, and the main file as the format does. */
@@ -125,35 +175,46 @@ async function checkRow (t: Test, service: Service, code: ToolErrorCode): Promis
 t.test('K48: every code of the domain has its status, and the sentence of the tool', async (t) => {
   const disk = createFaultyDisk({
     intercept: (call, _path, file) => {
-      for (const [faultyCall, pattern, code] of FAULTS) if (call === faultyCall && pattern.test(file)) throw osError(code)
+      for (const [faultyCall, pattern, code] of FAULTS) {
+        if (call === faultyCall && pattern.test(file)) throw osError(code)
+      }
     }
   })
   const service = await buildService(t, { files: FILES, options: { disk } })
   execFileSync('mkfifo', [join(service.root, 'demo/pipe')])
   truncateSync(join(service.root, 'demo/huge.bin'), OVER_LIMIT)
 
-  for (const [code, status] of Object.entries(OTHER_STATUSES)) t.equal(problems[code as SkillErrorCode].status, status, code)
+  for (const [code, status] of Object.entries(OTHER_STATUSES)) {
+    t.equal(problems[code as SkillErrorCode].status, status, code)
+  }
   const needsRoot = (Object.keys(table) as ToolErrorCode[]).filter((code) => !code.startsWith('skills_folder'))
   for (const code of needsRoot) await checkRow(t, service, code)
 
   const raw = await service.fetch('/skills/demo/files/huge.bin')
   t.equal(raw.bytes.length, OVER_LIMIT, 'the way out that file_too_large names')
-  const { status, headers } = await service.fetch('/skills/demo/files/huge.bin', { method: 'HEAD', headers: { accept: 'application/json, text/plain, */*' } })
-  t.strictSame([status, headers.get('content-type')], [200, 'application/octet-stream'], 'K44: and what a client gets that takes bytes too')
+  const { status, headers } = await service.fetch('/skills/demo/files/huge.bin',
+    { method: 'HEAD', headers: { accept: 'application/json, text/plain, */*' } })
+  t.strictSame([status, headers.get('content-type')], [200, 'application/octet-stream'],
+    'K44: and what a client gets that takes bytes too')
 
   await t.test('K14: the root may not be read', async (t) => {
-    const locked = createFaultyDisk({ intercept: (call, path) => { if (call === 'readdir' && path.endsWith('/skills')) throw osError('EACCES') } })
-    await checkRow(t, await buildService(t, { files: FILES, options: { disk: locked } }), 'skills_folder_permission_denied')
+    const locked = createFaultyDisk({
+      intercept: (call, path) => { if (call === 'readdir' && path.endsWith('/skills')) throw osError('EACCES') }
+    })
+    await checkRow(t, await buildService(t, { files: FILES, options: { disk: locked } }),
+      'skills_folder_permission_denied')
   })
 
   rmSync(service.root, { recursive: true })
   await checkRow(t, service, 'skills_folder_not_found')
   for (const path of [
-    '/skills/demo', '/skills/nope', '/skills/demo/files', '/skills/demo/files/SKILL.md', '/catalog', '/catalog?q=x', '/catalog?valid=true', '/catalog/x', '/agent/prompt', '/llms.txt'
+    '/skills/demo', '/skills/nope', '/skills/demo/files', '/skills/demo/files/SKILL.md', '/catalog', '/catalog?q=x',
+    '/catalog?valid=true', '/catalog/x', '/agent/prompt', '/llms.txt'
   ]) t.match((await service.fetch(path)).json(), { status: 503, code: 'skills_folder_not_found' }, path)
   t.equal((await service.fetch('/skills/..%2Fx')).status, 400, 'a name that is none is told first (K16)')
   t.match(service.log().find(({ url }) => url === '/skills/broken'), { status: 500 })
-  t.match(service.log().find(({ msg }) => msg === 'request failed'), { reqId: /./, err: { message: /EIO/ } }, 'the log has what the system said')
+  t.match(service.log().find(({ msg }) => msg === 'request failed'), { reqId: /./, err: { message: /EIO/ } },
+    'the log has what the system said')
 })
 
 t.test('K48: instance is the path as a URI reference, without origin, query and what no URI may hold', async (t) => {
@@ -164,14 +225,16 @@ t.test('K48: instance is the path as a URI reference, without origin, query and 
     ['/%', 400, 'bad_url', '/%25'],
     ['http://evil.example/skills/x?y', 403, 'host_not_allowed', '/skills/x'],
     ['/../..\\x', 404, 'route_not_found', '/../..%5Cx'],
-    ...['%ff', '%c0%ae', '%e0%80%af', '%f0%80%80%af', '%ed%a0%80'].map((name) => [`/skills/${name}`, 400, 'bad_url', `/skills/${name}`] as const)
+    ...['%ff', '%c0%ae', '%e0%80%af', '%f0%80%80%af', '%ed%a0%80'].map((name) =>
+      [`/skills/${name}`, 400, 'bad_url', `/skills/${name}`] as const)
   ] as const) {
     const { headers, json } = await raw('GET', target)
     t.match(json(), { status, code, instance, requestId: headers['x-request-id'] }, target)
   }
 })
 
-t.test('K48: an error drops the headers of the answer that it replaces, and says nothing of the inside; the log has all', async (t) => {
+t.test('K48: an error drops the headers of the answer that it replaces, and says nothing of the inside; ' +
+  'the log has all', async (t) => {
   const errors: Readonly<Record<string, unknown>> = {
     secret: new Error('password', { cause: new Error('hunter2') }),
     status: Object.assign(new Error('/srv/skills'), { statusCode: 409 }),
@@ -188,18 +251,25 @@ t.test('K48: an error drops the headers of the answer that it replaces, and says
   for (const name of Object.keys(errors)) {
     const { status, headers, text, json } = await rawRequest(url, request('GET', `/throw/${name}`))
     t.equal(status, name === 'status' ? 400 : 500, name)
-    t.match(headers, { 'content-type': 'application/problem+json', 'cache-control': 'no-store', etag: undefined, 'accept-ranges': undefined })
+    t.match(headers, {
+      'content-type': 'application/problem+json',
+      'cache-control': 'no-store',
+      etag: undefined,
+      'accept-ranges': undefined
+    })
     t.match(json(), { status, code: status === 500 ? 'internal_error' : 'bad_request' })
     t.notMatch(text, /password|hunter2|Error:|\.ts|srv|thrown/)
   }
-  t.match(await logged(({ level }) => level === 50), { msg: 'request failed', err: { message: /password.*hunter2/, stack: /problems\.test/ } })
+  t.match(await logged(({ level }) => level === 50),
+    { msg: 'request failed', err: { message: /password.*hunter2/, stack: /problems\.test/ } })
 })
 
 t.test('K57: a body that nobody wants, or that is too large, is refused before it is read', async (t) => {
   const { url } = await buildService(t)
   for (const [target, status] of [['/skills/demo', 405], ['/agent/tool-call', 413], ['/nowhere', 404]] as const) {
     const connection = await openRaw(url)
-    connection.send(request('POST', target, { headers: ['Content-Type: application/json', `Content-Length: ${2 ** 30}`] }))
+    connection.send(request('POST', target,
+      { headers: ['Content-Type: application/json', `Content-Length: ${2 ** 30}`] }))
     t.match(await connection.response(), { status, headers: { connection: 'close' } }, target)
     await connection.closed()
   }

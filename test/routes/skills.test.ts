@@ -9,7 +9,15 @@ const EMOJI = '\u{1F600}'
 const LATIN1 = Buffer.from('caf\xe9\n', 'latin1')
 
 const FILES: Files = {
-  demo: { 'SKILL.md': DOCUMENT, references: { 'a.md': '# A\n' }, 'logo.png': Buffer.from([0x89, 0x50, 0, 1]), [EMOJI]: '', '\uFFFD': '', '.git': { config: 'x' }, '.env': 'x' },
+  demo: {
+    'SKILL.md': DOCUMENT,
+    references: { 'a.md': '# A\n' },
+    'logo.png': Buffer.from([0x89, 0x50, 0, 1]),
+    [EMOJI]: '',
+    '\uFFFD': '',
+    '.git': { config: 'x' },
+    '.env': 'x'
+  },
   bare: { 'x.md': 'x' },
   latin: { 'SKILL.md': LATIN1 },
   full: { 'SKILL.md': 'a'.repeat(MAX_MAIN_FILE_BYTES) },
@@ -35,10 +43,20 @@ function checkJson (t: Test, response: Answer): void {
 }
 
 t.test('K11, K42: GET /skills is the object of list_skills, every folder, sorted', async (t) => {
-  const service = await buildService(t, { files: { ...FILES, Zeta: { x: '' }, [FULL_WIDTH_A]: { x: '' }, [EMOJI]: { x: '' }, '.hidden': { 'SKILL.md': '' }, 'README.md': 'no skill' } })
+  const service = await buildService(t, {
+    files: {
+      ...FILES,
+      Zeta: { x: '' },
+      [FULL_WIDTH_A]: { x: '' },
+      [EMOJI]: { x: '' },
+      '.hidden': { 'SKILL.md': '' },
+      'README.md': 'no skill'
+    }
+  })
   const response = await service.fetch('/skills')
   checkJson(t, response)
-  t.equal(response.text, '{"skills":["Zeta","bare","both","demo","full","large","latin","\uFF21","\u{1F600}"]}', 'by code point, not by UTF-16 unit')
+  t.equal(response.text, '{"skills":["Zeta","bare","both","demo","full","large","latin","\uFF21","\u{1F600}"]}',
+    'by code point, not by UTF-16 unit')
   t.same((await service.post('/agent/tools/list_skills', {})).text, response.text)
   t.match((await service.fetch('/skills?unknown=1')).json(), { code: 'bad_query' })
 })
@@ -92,7 +110,8 @@ t.test('one service', async (t) => {
       ['text/markdown, text/plain', markdown],
       ['TEXT/PLAIN;charset=utf-8', plain],
       ['application/*;q=0.2, text/plain;q=0.1', json],
-      ...['text/plain;q=NaN', ';;;,,,', 'q=1', '/', '"', ','.repeat(8_000), `a/b;${'x='.repeat(4_000)}`, `"${'\\"'.repeat(4_000)}`].map((accept) => [accept, json] as const),
+      ...['text/plain;q=NaN', ';;;,,,', 'q=1', '/', '"', ','.repeat(8_000), `a/b;${'x='.repeat(4_000)}`,
+        `"${'\\"'.repeat(4_000)}`].map((accept) => [accept, json] as const),
       [`text/markdown, ${'a/b, '.repeat(5000)}`.slice(0, 8000), markdown]
     ]
     for (const [accept, type] of table) {
@@ -122,7 +141,8 @@ t.test('one service', async (t) => {
     t.equal(beyond.headers.get('content-range'), `bytes */${Buffer.byteLength(DOCUMENT)}`)
   })
 
-  t.test('K42, K48: a main file that is not UTF-8 is 422 as JSON, and its bytes otherwise, without a charset', async (t) => {
+  t.test('K42, K48: a main file that is not UTF-8 is 422 as JSON, and its bytes otherwise, ' +
+    'without a charset', async (t) => {
     const json = await service.fetch('/skills/latin')
     t.equal(json.status, 422)
     t.match(json.json(), { code: 'main_file_not_utf8', error: "SKILL.MD contains invalid UTF-8 for skill 'latin'" })
@@ -156,7 +176,8 @@ t.test('one service', async (t) => {
   })
 
   t.test('K47: other methods are 405 with Allow, and unknown routes 404', async (t) => {
-    for (const path of ['/skills', '/skills/demo', '/skills/demo?x=1', '/skills/demo/files', '/skills/demo/files/SKILL.md', '/skills/nope', '/livez', '/agent/tools']) {
+    for (const path of ['/skills', '/skills/demo', '/skills/demo?x=1', '/skills/demo/files',
+      '/skills/demo/files/SKILL.md', '/skills/nope', '/livez', '/agent/tools']) {
       for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND', 'QUERY']) {
         const response = await service.raw(method, path)
         t.equal(response.status, 405, `${method} ${path}`)
@@ -169,7 +190,8 @@ t.test('one service', async (t) => {
       t.equal(response.status, 405)
       t.equal(response.headers.get('allow'), 'POST')
     }
-    const strangers = ['/nope', '/skill', '/skills/demo/nope', '/agent', '/favicon.ico', '//skills/demo', '/skills/demo/', '/SKILLS/demo', '/skills%2fdemo', '/skills;x=1/demo', '/skills../etc/passwd']
+    const strangers = ['/nope', '/skill', '/skills/demo/nope', '/agent', '/favicon.ico', '//skills/demo',
+      '/skills/demo/', '/SKILLS/demo', '/skills%2fdemo', '/skills;x=1/demo', '/skills../etc/passwd']
     for (const path of strangers) {
       for (const method of ['GET', 'HEAD', 'POST', 'DELETE']) {
         const response = await service.raw(method, path)
@@ -183,5 +205,10 @@ t.test('one service', async (t) => {
 interface Manifest {
   readonly skill_name: string
   readonly revision: string
-  readonly files: ReadonlyArray<{ readonly path: string, readonly size_bytes: number, readonly media_type: string, readonly digest: string }>
+  readonly files: ReadonlyArray<{
+    readonly path: string
+    readonly size_bytes: number
+    readonly media_type: string
+    readonly digest: string
+  }>
 }

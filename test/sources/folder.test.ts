@@ -67,16 +67,15 @@ t.test('K86: a prefix renames skills for every list and tool, and is no mistake 
   write(path, { 'restart/SKILL.md': skillText('restart'), 'other/SKILL.md': skillText('another') })
   const { skills } = await openFolder(t, { path, layout: 'tree', prefix: 'ops-' })
   t.match(await skills.available(), [{ name: 'ops-restart' }])
-  t.match(await skills.find('ops-restart'),
-    {
-      valid: true,
-      frontmatter: {
-        name: 'restart'
-      },
-      findings: [{
-        code: 'name_prefixed', severity: 'info', field: 'name', fix: /'ops-restart' in the source, and drop the prefix/
-      }]
-    })
+  t.match(await skills.find('ops-restart'), {
+    valid: true,
+    frontmatter: {
+      name: 'restart'
+    },
+    findings: [{
+      code: 'name_prefixed', severity: 'info', field: 'name', fix: /'ops-restart' in the source, and drop the prefix/
+    }]
+  })
   t.match(await skills.find('ops-other'),
     { valid: false, findings: [{ code: 'name_folder_mismatch', severity: 'error', message: /'another'.*'other'/ }] })
   t.equal(await skills.readByDisplayName('ops-restart', async ({ skill: { name } }) => name), 'ops-restart')

@@ -1,7 +1,9 @@
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { createSecret } from '../../src/access/secret.ts'
-import { MAX_LOG_LINE_CHARACTERS, MAX_TOOL_CALLS, MAX_TOOL_RESULTS_BYTES, TOOL_CALL_CONCURRENCY } from '../../src/tools/limits.ts'
+import {
+  MAX_LOG_LINE_CHARACTERS, MAX_TOOL_CALLS, MAX_TOOL_RESULTS_BYTES, TOOL_CALL_CONCURRENCY
+} from '../../src/tools/limits.ts'
 import { toolCallLine, toolResultLine } from '../../src/tools/calls/call-log.ts'
 import { createToolRegistry } from '../../src/tools/registry.ts'
 import { createToolCallHandler, type ToolCallContext } from '../../src/tools/calls/tool-call.ts'
@@ -12,7 +14,9 @@ import { skill } from '../helper/skills.ts'
 import { checkTime } from '../helper/timing.ts'
 import { fakeTool, startTools } from './set-up.ts'
 
-const FILES = () => ({ demo: skill('demo', { references: { 'a.md': 'a' } }), calculator: { 'SKILL.md': '# Calculator', 'a.py': 'print(1)' } })
+const FILES = () => ({
+  demo: skill('demo', { references: { 'a.md': 'a' } }), calculator: { 'SKILL.md': '# Calculator', 'a.py': 'print(1)' }
+})
 const LIST = '{"skills": ["calculator", "demo"]}'
 const NAMES = 'list_skills, get_skill, read_file_in_skill'
 
@@ -48,9 +52,11 @@ t.test("K35: the seeds' examples, to the letter", async (t) => {
   const { answer } = await setUp(t)
   for (const [call, expected] of [
     [{ id: 'call_abc123', type: 'function', function: { name: 'list_skills', arguments: '{}' } },
-      '{"role":"tool","tool_call_id":"call_abc123","name":"list_skills","content":"{\\"skills\\": [\\"calculator\\", \\"demo\\"]}"}'],
+      '{"role":"tool","tool_call_id":"call_abc123","name":"list_skills","content":"{\\"skills\\": ' +
+        '[\\"calculator\\", \\"demo\\"]}"}'],
     [{ function: { name: 'get_skill', arguments: '{"skill_name": "calculator"}' } },
-      '{"role":"tool","name":"get_skill","content":"{\\"skill_name\\": \\"calculator\\", \\"documentation\\": \\"# Calculator\\"}"}'],
+      '{"role":"tool","name":"get_skill","content":"{\\"skill_name\\": \\"calculator\\", \\"documentation\\": \\"# ' +
+        'Calculator\\"}"}'],
     [{ function: { name: 'read_file_in_skill', arguments: '{"skill_name": "calculator", "file_path": "a.py"}' } },
       '{"role":"tool","name":"read_file_in_skill","content":"print(1)"}']
   ] as const) t.equal(await answer(call), expected)
@@ -117,10 +123,12 @@ t.test("K37: malformed arguments come back in the tool's own form, with its sche
   t.match(JSON.parse(await answer(mcp)), { result: { isError: true } })
 })
 
-t.test('K37: malformed arguments seen in the wild get an error with the schema, under the id of the call', async (t) => {
+t.test('K37: malformed arguments seen in the wild get an error with the schema, under the ' +
+  'id of the call', async (t) => {
   const { answer } = await setUp(t)
   const wild = [
-    '{}""', '"{\\"skill_name\\":\\"demo\\"}"', '```json\n{"skill_name":"demo"}\n```', '{"skill_name":"demo"} I will now read it',
+    '{}""', '"{\\"skill_name\\":\\"demo\\"}"', '```json\n{"skill_name":"demo"}\n```',
+    '{"skill_name":"demo"} I will now read it',
     '{skill_name:"demo"}', "{'skill_name':'demo'}", '{"skill_name":"demo",}', '{"skill_name":"de', '[]', '5', 'true',
     '{"name":"demo"}', '{"skill_name":5}', '{"skill_name":["demo"]}', '{"skill_name":"demo"}{"skill_name":"nope"}',
     '<skill_name>demo</skill_name>', 'skill_name=demo', 'None', '{"skill_name":None}', '\ufeff{}', '{}', '', 'null'
@@ -199,21 +207,26 @@ t.test('one failing call does not stop the rest', async (t) => {
 const readTool = createTools().find(({ name }) => name === 'read_file_in_skill') ?? 'unknown'
 const result = (text: string, isError = false) => new ToolOutcome({}, text, isError)
 
-t.test('K39 K61: the lines of calls and results: quoted, cut, without secrets, and with sizes alone where there is an access file', async (t) => {
+t.test('K39 K61: the lines of calls and results: quoted, cut, without secrets, and with sizes alone where there is ' +
+  'an access file', async (t) => {
   const secret = createSecret('token')
   for (const [line, expected] of [
-    [toolCallLine(readTool, { skill_name: 'calculator', file_path: 'examples/basic.py' }), '[Tool Call] read_file_in_skill(skill_name="calculator", file_path="examples/basic.py")'],
+    [toolCallLine(readTool, { skill_name: 'calculator', file_path: 'examples/basic.py' }),
+      '[Tool Call] read_file_in_skill(skill_name="calculator", file_path="examples/basic.py")'],
     [toolCallLine(readTool, {}), '[Tool Call] read_file_in_skill()'],
     [toolCallLine('evil\n[Tool Call] x', {}), '[Tool Call] "evil\\n[Tool Call] x"()'],
     [toolCallLine(readTool, { 'a\nb': 1 }), '[Tool Call] read_file_in_skill("a\\nb"=1)'],
-    [toolCallLine(readTool, { a: [1], b: { c: 1 }, d: null, e: 5, f: true }), '[Tool Call] read_file_in_skill(a=[…], b={…}, d=null, e=5, f=true)'],
+    [toolCallLine(readTool, { a: [1], b: { c: 1 }, d: null, e: 5, f: true }),
+      '[Tool Call] read_file_in_skill(a=[…], b={…}, d=null, e=5, f=true)'],
     [toolCallLine(readTool, { skill_name: secret }), '[Tool Call] read_file_in_skill(skill_name="-")'],
     [toolResultLine(result('\ndef add'), false), '[Tool Result] "\\ndef add"'],
     [toolResultLine(result("ERROR: File 'x'", true), false), '[Tool Result] error "ERROR: File \'x\'"'],
-    [toolResultLine(result('x'.repeat(10_000_000)), false), `[Tool Result] "${'x'.repeat(MAX_LOG_LINE_CHARACTERS - 16)}…`],
+    [toolResultLine(result('x'.repeat(10_000_000)), false),
+      `[Tool Result] "${'x'.repeat(MAX_LOG_LINE_CHARACTERS - 16)}…`],
     [toolResultLine(result('# Secret'), true), '[Tool Result] 8 characters'],
     [toolResultLine(result('ERROR: x', true), true), '[Tool Result] error 8 characters'],
-    [toolResultLine(result('\u001b[31m\u007f\u0085\u009b\u2028\u2029\u202e\u2066'), false), '[Tool Result] "\\u001b[31m\\u007f\\u0085\\u009b\\u2028\\u2029\\u202e\\u2066"'],
+    [toolResultLine(result('\u001b[31m\u007f\u0085\u009b\u2028\u2029\u202e\u2066'), false),
+      '[Tool Result] "\\u001b[31m\\u007f\\u0085\\u009b\\u2028\\u2029\\u202e\\u2066"'],
     [toolResultLine(result(`Skill '${secret}' not found`, true), false), '[Tool Result] error "Skill \'-\' not found"']
   ] as const) t.equal(line, expected)
   const text = fc.string({ unit: codePoint, maxLength: 400 })
@@ -227,21 +240,25 @@ const noSkill = (name: string) => `{"error": ${JSON.stringify(`Skill '${name}' n
 
 type Row = readonly [tool: string, args: unknown, text: string | RegExp]
 
-const read = (path: unknown, text: string | RegExp): Row => ['read_file_in_skill', { skill_name: 'demo', file_path: path }, text]
+const read = (path: unknown, text: string | RegExp): Row =>
+  ['read_file_in_skill', { skill_name: 'demo', file_path: path }, text]
 const get = (name: unknown, text: string | RegExp): Row => ['get_skill', { skill_name: name }, text]
 const LONG = 'a'.repeat(1_000_000)
 
 const ROWS: readonly Row[] = [
-  ...['../../etc/passwd', '..\\..\\etc\\passwd', 'C:\\x'].map((path) => read(path, 'ERROR: Path traversal detected: cannot access files outside skill folder')),
+  ...['../../etc/passwd', '..\\..\\etc\\passwd', 'C:\\x'].map((path) =>
+    read(path, 'ERROR: Path traversal detected: cannot access files outside skill folder')),
   ...['%2e%2e%2fetc', 'SKILL.md\0.png', 'a\u202eb', '~/.ssh/id_rsa', ' ', LONG].map((path) => read(path, noFile(path))),
   read('\ud800', noFile('\ufffd')),
   get(LONG, noSkill(LONG)),
   ...['DEMO', 'demo\n', '__proto__', 'constructor'].map((name) => get(name, noSkill(name))),
   ['Skill', { skill_name: 'x\n- evil: do this' }, /^Error invoking skill 'x\\u000a- evil: do this': /],
   ['skill', { skill: ' demo ' }, /demo is running…/],
-  ...['constructor', '__proto__', 'toString', 'SKILL', ''].map((tool): Row => [tool, {}, `Unknown tool: ${tool}. Available tools: ${NAMES}`]),
+  ...['constructor', '__proto__', 'toString', 'SKILL', ''].map((tool): Row =>
+    [tool, {}, `Unknown tool: ${tool}. Available tools: ${NAMES}`]),
   ...[[1], 'x', 1, true].map((args): Row => ['get_skill', args, /^\{"error": "Invalid tool arguments: .*Parameters: /]),
-  ['get_skill', JSON.parse('{"skill_name":"demo","__proto__":{"p":1},"constructor":{"prototype":{"p":1}}}'), /Instructions of demo/],
+  ['get_skill', JSON.parse('{"skill_name":"demo","__proto__":{"p":1},"constructor":{"prototype":{"p":1}}}'),
+    /Instructions of demo/],
   ['Skill', JSON.parse('{"skill_name":"demo","__proto__":{"p":1}}'), /unknown argument "__proto__"/]
 ]
 
@@ -259,16 +276,19 @@ for (const asText of [false, true]) {
   })
 }
 
-t.test('K38: odd JSON is answered within a second, and an id of 10 KB comes back whole, and is in no log line', async (t) => {
+t.test('K38: odd JSON is answered within a second, and an id of 10 KB comes back whole, and is ' +
+  'in no log line', async (t) => {
   const { answer, lines } = await setUp(t)
   const many = Object.fromEntries(Array.from({ length: 100_000 }, (_, i) => [`k${i}`, i]))
   const id = 'i'.repeat(10_240)
   for (const [body, expected] of [
-    [JSON.parse('{"__proto__":{"x":1},"constructor":{"prototype":{}},"function":{"name":"list_skills","__proto__":{"arguments":"{"}}}'), '"content":"{\\"skills\\": '],
+    [JSON.parse(
+      '{"__proto__":{"x":1},"constructor":{"prototype":{}},"function":{"name":"list_skills","__proto__":{"arguments":"{"}}}'), '"content":"{\\"skills\\": '],
     [JSON.parse('{"function":{"name":"x","name":"list_skills"}}'), '"name":"list_skills"'],
     [{ function: { name: 'list_skills', arguments: many } }, 'skills'],
     [{ ...many, function: { name: 'list_skills' } }, 'skills'],
-    [JSON.parse('{"id":12345678901234567,"function":{"name":"get_skill","arguments":{"skill_name":1e400}}}'), 'must be a string'],
+    [JSON.parse('{"id":12345678901234567,"function":{"name":"get_skill","arguments":{"skill_name":1e400}}}'),
+      'must be a string'],
     [{ id, function: { name: 'list_skills' } }, `"tool_call_id":"${id}"`]
   ] as const) t.match(await checkTime(t, 1_000, () => answer(body)), expected)
   t.notOk(lines.some((line) => JSON.stringify(line).includes(id.slice(0, 256))))
@@ -276,7 +296,8 @@ t.test('K38: odd JSON is answered within a second, and an id of 10 KB comes back
 
 t.test('K34: each call of a batch has one result, in place, whatever its name and arguments', async (t) => {
   const { handle } = await setUp(t)
-  const word = fc.constantFrom('list_skills', 'get_skill', 'Skill', 'demo', '{}', '{"skill_name":"demo"}', '', '..', '{')
+  const word = fc.constantFrom('list_skills', 'get_skill', 'Skill', 'demo', '{}', '{"skill_name":"demo"}', '', '..',
+    '{')
   const call = fc.record({
     id: fc.string(), function: fc.record({ name: word, arguments: fc.oneof(word, fc.jsonValue()) })
   })

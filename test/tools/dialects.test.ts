@@ -40,8 +40,24 @@ const chat = { id: 'c1', type: 'function', function: FUNCTION }
 const anthropic = { type: 'tool_use', id: 'c1', name, input: ARGS }
 
 const ROWS: readonly Row[] = [
-  { title: 'OpenAI chat', dialect: 'openai', bodies: [chat], args: FUNCTION.arguments, answer: (content) => ({ role: 'tool', tool_call_id: 'c1', name, content }) },
-  { title: 'OpenAI chat with function.name only', dialect: 'openai', bodies: [{ function: NAME }], id: undefined, args: undefined, answer: (content) => ({ role: 'tool', name, content }) },
+  {
+    title: 'OpenAI chat',
+    dialect: 'openai',
+    bodies: [chat],
+    args: FUNCTION.arguments,
+    answer: (content) =>
+      ({ role: 'tool', tool_call_id: 'c1', name, content })
+  },
+  {
+    title: 'OpenAI chat with function.name only',
+    dialect: 'openai',
+    bodies: [{
+      function: NAME
+    }],
+    id: undefined,
+    args: undefined,
+    answer: (content) => ({ role: 'tool', name, content })
+  },
   {
     title: 'a bare call, as Llama and Cohere v1 write it too',
     dialect: 'openai',
@@ -49,7 +65,14 @@ const ROWS: readonly Row[] = [
     id: undefined,
     answer: (content) => ({ role: 'tool', name, content })
   },
-  { title: 'a bare call with an id', dialect: 'openai', bodies: [{ id: 'c1', name, input: ARGS }], answer: (content) => ({ role: 'tool', tool_call_id: 'c1', name, content }) },
+  {
+    title: 'a bare call with an id',
+    dialect: 'openai',
+    bodies: [{
+      id: 'c1', name, input: ARGS
+    }],
+    answer: (content) => ({ role: 'tool', tool_call_id: 'c1', name, content })
+  },
   {
     title: 'OpenAI legacy, on the assistant message',
     dialect: 'openai-legacy',
@@ -61,15 +84,23 @@ const ROWS: readonly Row[] = [
   {
     title: 'OpenAI Responses, as agent SDKs keep it too',
     dialect: 'openai-responses',
-    bodies: [{ type: 'function_call', id: 'fc_1', call_id: 'c1', ...FUNCTION, status: 'completed' }, { type: 'function_call', callId: 'c1', ...FUNCTION }],
+    bodies: [{ type: 'function_call', id: 'fc_1', call_id: 'c1', ...FUNCTION, status: 'completed' },
+      { type: 'function_call', callId: 'c1', ...FUNCTION }],
     args: FUNCTION.arguments,
     answer: (output) => ({ type: 'function_call_output', call_id: 'c1', output })
   },
-  { title: 'Anthropic', dialect: 'anthropic', bodies: [anthropic], answer: (content, failed) => ({ type: 'tool_result', tool_use_id: 'c1', content, is_error: failed }) },
+  {
+    title: 'Anthropic',
+    dialect: 'anthropic',
+    bodies: [anthropic],
+    answer: (content, failed) =>
+      ({ type: 'tool_result', tool_use_id: 'c1', content, is_error: failed })
+  },
   {
     dialect: 'gemini',
     bodies: [{ functionCall: { id: 'c1', name, args: ARGS } }],
-    answer: (text, failed) => ({ functionResponse: { id: 'c1', name, response: { [failed ? 'error' : 'output']: text } } })
+    answer: (text, failed) =>
+      ({ functionResponse: { id: 'c1', name, response: { [failed ? 'error' : 'output']: text } } })
   },
   {
     title: 'Gemini in snake case, without id and args',
@@ -83,7 +114,8 @@ const ROWS: readonly Row[] = [
     dialect: 'mcp',
     bodies: [{ jsonrpc: '2.0', id: 2, method: 'tools/call', params: { name, arguments: ARGS } }],
     id: 2,
-    answer: (text, isError) => ({ jsonrpc: '2.0', id: 2, result: { resultType: 'complete', content: [{ type: 'text', text }], isError } })
+    answer: (text, isError) =>
+      ({ jsonrpc: '2.0', id: 2, result: { resultType: 'complete', content: [{ type: 'text', text }], isError } })
   },
   {
     dialect: 'bedrock',
@@ -91,7 +123,8 @@ const ROWS: readonly Row[] = [
       bedrock, [{ text: 'Let me see.' }, bedrock], { role: 'assistant', content: [{ text: 'Let me see.' }, bedrock] },
       { output: { message: { role: 'assistant', content: [{ reasoningContent: {} }, bedrock] } } }
     ],
-    answer: (text, failed) => ({ toolResult: { toolUseId: 'c1', content: [{ text }], status: failed ? 'error' : 'success' } })
+    answer: (text, failed) =>
+      ({ toolResult: { toolUseId: 'c1', content: [{ text }], status: failed ? 'error' : 'success' } })
   },
   {
     dialect: 'mistral-sdk',
@@ -115,7 +148,10 @@ const ROWS: readonly Row[] = [
       { type: 'tool-call', toolCallId: 'c1', toolName: name, args: ARGS },
       { role: 'assistant', content: [TEXT, vercel, { ...vercel, toolCallId: 'c2', providerExecuted: true }] }
     ],
-    answer: (value, failed) => ({ type: 'tool-result', toolCallId: 'c1', toolName: name, output: { type: failed ? 'error-text' : 'text', value } })
+    answer: (value,
+      failed) => ({
+      type: 'tool-result', toolCallId: 'c1', toolName: name, output: { type: failed ? 'error-text' : 'text', value }
+    })
   },
   {
     dialect: 'langchain',
@@ -123,12 +159,15 @@ const ROWS: readonly Row[] = [
       langchain, [langchain], { type: 'ai', content: '', tool_calls: [langchain], invalid_tool_calls: [] },
       { lc: 1, type: 'constructor', id: ['langchain_core'], kwargs: { content: '', tool_calls: [langchain] } }
     ],
-    answer: (content, failed) => ({ type: 'tool', role: 'tool', tool_call_id: 'c1', name, content, status: failed ? 'error' : 'success' })
+    answer: (content, failed) =>
+      ({ type: 'tool', role: 'tool', tool_call_id: 'c1', name, content, status: failed ? 'error' : 'success' })
   },
   {
     dialect: 'gemini-interactions',
-    bodies: [interaction, [interaction], { steps: [{ type: 'thought' }, interaction] }, { outputs: [TEXT, interaction] }],
-    answer: (result, failed) => ({ type: 'function_result', call_id: 'c1', name, result, ...failed && { is_error: true } })
+    bodies: [interaction, [interaction], { steps: [{ type: 'thought' }, interaction] },
+      { outputs: [TEXT, interaction] }],
+    answer: (result, failed) =>
+      ({ type: 'function_result', call_id: 'c1', name, result, ...failed && { is_error: true } })
   },
   {
     dialect: 'ollama',
@@ -158,15 +197,19 @@ for (const { dialect, title = dialect, bodies, answer, ...rest } of ROWS) {
       const envelope = openCalls(body)
       t.equal(envelope.dialect.name, dialect, JSON.stringify(body))
       t.same(envelope.calls.map(({ problem, ...call }) => call), [{ id, name, args }])
-      t.equal(JSON.stringify(envelope.dialect.writeResult(envelope.first, DONE)), JSON.stringify(answer(DONE.text, false)))
-      t.equal(JSON.stringify(envelope.dialect.writeResult(envelope.first, FAILED)), JSON.stringify(answer(FAILED.text, true)))
+      t.equal(JSON.stringify(envelope.dialect.writeResult(envelope.first, DONE)),
+        JSON.stringify(answer(DONE.text, false)))
+      t.equal(JSON.stringify(envelope.dialect.writeResult(envelope.first, FAILED)),
+        JSON.stringify(answer(FAILED.text, true)))
     }
     const [call] = bodies
     for (const body of [[call, call], { tool_calls: [call, call] }]) {
       if (openCalls(call).batch) break
       t.match(openEnvelope(body), { kind: 'calls', batch: true, calls: [{ id, name, args }, { id, name, args }] })
     }
-    if (dialect !== 'openai-assistants') t.match(openEnvelope(answer('x', false)), { kind: 'unrecognised', detail: /^This is the result/ })
+    if (dialect !== 'openai-assistants') {
+      t.match(openEnvelope(answer('x', false)), { kind: 'unrecognised', detail: /^This is the result/ })
+    }
   })
 }
 
@@ -190,7 +233,8 @@ t.test('K34: containers, and the lists in them, give up their calls and leave ou
     [{ role: 'assistant', content: [TEXT, use, serverUse] }, 'anthropic'],
     [{ type: 'message', role: 'assistant', content: [use] }, 'anthropic'],
     [[{ type: 'thinking', thinking: 'x' }, TEXT, use, serverUse], 'anthropic'],
-    [{ role: 'assistant', content: [{ text: 'x' }, { toolUse }, { toolUse: { ...toolUse, ...serverUse } }] }, 'bedrock'],
+    [{ role: 'assistant', content: [{ text: 'x' }, { toolUse }, { toolUse: { ...toolUse, ...serverUse } }] },
+      'bedrock'],
     [{ object: 'response', output: [{ type: 'reasoning' }, item] }, 'openai-responses'],
     [[{ type: 'reasoning' }, item, { type: 'message', role: 'assistant', content: [] }], 'openai-responses'],
     [{ role: 'model', parts: [{ text: 'x' }, part] }, 'gemini'],
@@ -214,7 +258,8 @@ t.test('a broken call, or one of another dialect, keeps its place and its id', a
     [[part, { functionCall: { id: 'b' } }, 5], 'gemini', ['a', 'b', undefined]],
     [[interaction, { id: 'b', ...NAME }, { type: 'thought' }], 'gemini-interactions', ['c1', 'b']],
     [[{ nothing: true }, chat, { id: 'b', function: {} }, use, null], 'openai', [undefined, 'c1', 'b', 'a', undefined]],
-    [{ message: { tool_calls: [chat, null, { id: 'c2', function: {} }] }, done: true }, 'ollama', ['c1', undefined, 'c2']],
+    [{ message: { tool_calls: [chat, null, { id: 'c2', function: {} }] }, done: true }, 'ollama',
+      ['c1', undefined, 'c2']],
     [{ role: 'assistant', toolCalls: [{ id: 'c0' }, chat, 'x'] }, 'mistral-sdk', ['c0', 'c1', undefined]],
     [{ message: { toolCalls: [chat, {}, []] } }, 'cohere-sdk', ['c1', undefined, undefined]],
     [{ required_action: { submit_tool_outputs: { tool_calls: [null, chat] } } }, 'openai-assistants', [undefined, 'c1']]
@@ -274,14 +319,21 @@ t.test('what is no call is refused, with the accepted shapes', async (t) => {
     [/^The body is a JSON string/, ['{"function":{"name":"list_skills"}}']],
     [/^This is the result of a tool call/, [
       { role: 'tool', tool_call_id: 'a', content: 'x', ...NAME, arguments: '{}' }, [{ role: 'tool', content: 'x' }],
-      { type: 'tool_result', tool_use_id: 'a' }, { type: 'function_call_output', call_id: 'a' }, { functionResponse: NAME },
+      { type: 'tool_result', tool_use_id: 'a' }, { type: 'function_call_output', call_id: 'a' }, {
+        functionResponse: NAME
+      },
       { jsonrpc: '2.0', id: 1, result: { content: [] } }, { jsonrpc: '2.0', id: 1, error: { code: 1, message: 'x' } }
     ]],
     [/^The only JSON-RPC 2\.0 method here is tools\/call/, [
       { jsonrpc: '2.0', id: 1, method: 'tools/list', function: NAME }, { jsonrpc: '2.0', id: 1, method: 'tools/list' },
       { jsonrpc: '1.0', method: 'tools/call', ...NAME, arguments: {} }
     ]]
-  ] as const) for (const body of bodies) t.match(openEnvelope(body), { kind: 'unrecognised', detail }, JSON.stringify(body))
+  ] as const) {
+    for (const body of bodies) {
+      t.match(openEnvelope(body), { kind: 'unrecognised', detail },
+        JSON.stringify(body))
+    }
+  }
 })
 
 t.test('of a conversation, messages get no answer, and calls that have theirs get no second one', async (t) => {

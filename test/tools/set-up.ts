@@ -13,7 +13,8 @@ interface Tools {
   readonly skills: SkillManager
   readonly registry: ToolRegistry
   /** The outcome of a tool, and its result as JSON. */
-  call (name: string, args?: unknown): Promise<Pick<ToolOutcome, 'result' | 'text' | 'isError'> & { readonly json: string }>
+  call (name: string,
+    args?: unknown): Promise<Pick<ToolOutcome, 'result' | 'text' | 'isError'> & { readonly json: string }>
 }
 
 /** All tools, over skills in the test's folder. */

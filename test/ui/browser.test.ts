@@ -12,7 +12,8 @@ import { passTick, skill, skillText } from '../helper/skills.ts'
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome']
 
 /** The Chromium of this machine. Nothing is installed for the tests. */
-const executablePath = (process.env['PATH'] ?? '').split(delimiter).flatMap((folder) => NAMES.map((name) => join(folder, name))).find((path) => existsSync(path))
+const executablePath = (process.env['PATH'] ?? '').split(delimiter).flatMap((folder) =>
+  NAMES.map((name) => join(folder, name))).find((path) => existsSync(path))
 
 /** For tap's `skip`: why there is no test with a browser, else false. */
 const noBrowser: string | false = executablePath === undefined && `no browser: none of ${NAMES.join(', ')} is in PATH`
@@ -22,15 +23,17 @@ const WINDOW = { width: 1280, height: 800 }
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
 async function startBrowser (t: Test): Promise<Browser> {
-  const browser = await chromium.launch({ ...executablePath !== undefined && { executablePath }, args: ['--no-sandbox'] })
+  const browser = await chromium.launch({
+    ...executablePath !== undefined && { executablePath }, args: ['--no-sandbox']
+  })
   t.teardown(() => browser.close())
   return browser
 }
 
 /**
- * A tab that is there already: a new one takes more CPU time than most tests in it. For tests that run one after another, and
- * leave no clock and no script behind. The test fails if the browser reports an error, a violation of the page's policy among
- * them, or if anything is asked of another host.
+ * A tab that is there already: a new one takes more CPU time than most tests in it. For tests that run one after
+ * another, and leave no clock and no script behind. The test fails if the browser reports an error, a violation of the
+ * page's policy among them, or if anything is asked of another host.
  * @param expected of errors that belong to the test
  */
 async function lendTab (t: Test, tab: Page, expected = /^$/): Promise<Page> {
@@ -61,7 +64,8 @@ function failOnProblems (t: Test, page: Page, expected: RegExp): void {
     })
   })
   t.teardown(async () => {
-    // An empty page between would take two processes of the browser. A test that fails may leave a route that never answers: nothing waits for it.
+    // An empty page between would take two processes of the browser. A test that fails may leave a route that never
+    // answers: nothing waits for it.
     page.removeAllListeners()
     await page.unrouteAll({ behavior: 'ignoreErrors' })
     const unexpected = problems.filter((problem) => !expected.test(problem))
@@ -70,10 +74,16 @@ function failOnProblems (t: Test, page: Page, expected: RegExp): void {
 }
 
 interface AxeResults {
-  readonly violations: ReadonlyArray<{ readonly id: string, readonly nodes: ReadonlyArray<{ readonly html: string, readonly failureSummary?: string }> }>
+  readonly violations: ReadonlyArray<{
+    readonly id: string
+    readonly nodes: ReadonlyArray<{ readonly html: string, readonly failureSummary?: string }>
+  }>
 }
 
-/** Puts axe on each page that is opened until the end of the test. To evaluate it there takes twice the CPU time, and a policy refuses its script. */
+/**
+ * Puts axe on each page that is opened until the end of the test. To evaluate it there takes twice the CPU time, and a
+ * policy refuses its script.
+ */
 async function addAxe (t: Test, tab: Page): Promise<void> {
   const session = await tab.context().newCDPSession(tab)
   t.teardown(() => session.detach())
@@ -87,8 +97,10 @@ async function addAxe (t: Test, tab: Page): Promise<void> {
  */
 async function barriers (page: Page, only?: readonly string[]): Promise<readonly string[]> {
   // As text: functions would be compiled against the types of this process.
-  const { violations } = await page.evaluate(`axe.run(${JSON.stringify({ ...only !== undefined && { runOnly: only }, resultTypes: ['violations'], preload: false })})`) as AxeResults
-  return violations.flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => `${id}: ${html}: ${failureSummary ?? ''}`))
+  const { violations } = await page.evaluate(
+    `axe.run(${JSON.stringify({ ...only !== undefined && { runOnly: only }, resultTypes: ['violations'], preload: false })})`) as AxeResults
+  return violations.flatMap(({ id, nodes }) =>
+    nodes.map(({ html, failureSummary }) => `${id}: ${html}: ${failureSummary ?? ''}`))
 }
 
 /** How many pixels of a page lie beyond its right edge. */
@@ -352,7 +364,8 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
     }
   })
 
-  await t.test('K74: the first stop leads past the navigation, headings and ranges of lines have addresses', async (t) => {
+  await t.test('K74: the first stop leads past the navigation, headings and ranges of lines ' +
+    'have addresses', async (t) => {
     const tab = await lendTab(t, shared)
     await tab.goto(`${url}/ui/skills/weather`)
     for (const key of ['Tab', 'Enter', 'Tab']) await tab.keyboard.press(key)

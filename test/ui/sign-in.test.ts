@@ -12,12 +12,15 @@ rules:\n  - { groups: [docs], roots: [docs] }\n`
 
 /** Every API that a browser could be made to ask. */
 const APIS = [
-  '/skills', '/skills/guide', '/skills/guide/files', '/skills/guide/files/a.md', '/skills/guide/archive.zip', '/catalog',
+  '/skills', '/skills/guide', '/skills/guide/files', '/skills/guide/files/a.md', '/skills/guide/archive.zip',
+  '/catalog',
   '/agent/tools', '/agent/prompt', '/events', '/llms.txt', '/.well-known/agent-skills/index.json'
 ]
 
 async function startService (t: Test, basePath = '') {
-  return await buildGuarded(t, { roots: { docs: { guide: skill('guide', { 'a.md': 'text' }) } }, access: ACCESS, basePath })
+  return await buildGuarded(t, {
+    roots: { docs: { guide: skill('guide', { 'a.md': 'text' }) } }, access: ACCESS, basePath
+  })
 }
 
 async function signIn (url: string, token: string, headers: Readonly<Record<string, string>> = {}) {

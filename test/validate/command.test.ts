@@ -18,7 +18,9 @@ async function run (
 }
 
 function brokenFolder (t: Test): string {
-  return t.testdir({ skills: { good: skill('good'), bad: { 'SKILL.md': '---\nname: other\ndescription: x\n---\nbody\n' } } })
+  return t.testdir({
+    skills: { good: skill('good'), bad: { 'SKILL.md': '---\nname: other\ndescription: x\n---\nbody\n' } }
+  })
 }
 
 t.test('K79: a report has colors on a terminal that shows them', async (t) => {
@@ -59,7 +61,10 @@ t.test('K79: a main file that is left out is one finding; other files have their
     t.match(await run(cwd, path), { code: 1, out: /^folders\/only\/SKILL\.md {2}error {2}main_file_not_a_file/ }, path)
   }
   const { skills } = JSON.parse((await run(cwd, '--format', 'json')).out) as {
-    readonly skills: ReadonlyArray<{ readonly skill_name: string, readonly findings: ReadonlyArray<{ readonly code: string }> }>
+    readonly skills: ReadonlyArray<{
+      readonly skill_name: string
+      readonly findings: ReadonlyArray<{ readonly code: string }>
+    }>
   }
   t.strictSame(skills.map(({ skill_name: name, findings }) => [name, ...findings.map(({ code }) => code)]), [
     ['both', 'main_file_not_a_file', 'link_outside'],
@@ -71,7 +76,8 @@ t.test('K79: a main file that is left out is one finding; other files have their
     ['second', 'main_file_ambiguous', 'link_outside']
   ])
   const codes = (await run(cwd, '--format', 'github')).out.matchAll(/title=(\w+)::/g)
-  t.strictSame(Array.from(codes, ([, code]) => code), skills.flatMap(({ findings }) => findings.map(({ code }) => code)))
+  t.strictSame(Array.from(codes, ([, code]) => code),
+    skills.flatMap(({ findings }) => findings.map(({ code }) => code)))
 })
 
 t.test('K79: a folder of skills, a skill and a SKILL.md are told apart', async (t) => {
@@ -79,14 +85,16 @@ t.test('K79: a folder of skills, a skill and a SKILL.md are told apart', async (
   for (const [path, skills] of [['skills', 2], ['skills/bad', 1], ['skills/bad/SKILL.md', 1]] as const) {
     t.match(JSON.parse((await run(cwd, path, '--format', 'json')).out), { totals: { skills, errors: 1 } }, path)
   }
-  t.match(JSON.parse((await run(cwd, 'skills', 'skills/bad', '--format', 'json')).out), { totals: { skills: 2 } }, 'each once')
+  t.match(JSON.parse((await run(cwd, 'skills', 'skills/bad', '--format', 'json')).out), { totals: { skills: 2 } },
+    'each once')
   const linked = t.testdir({
     other: t.fixture('symlink', 'linked'),
     deep: skill('deep', { inner: skill('inner') }),
     linked: { 'SKILL.md': t.fixture('symlink', 'docs/main.md'), docs: { 'main.md': skillText('linked') } }
   })
   t.match((await run(linked, 'linked')).out, /^1 skill: no findings/, 'a main file may be a link')
-  t.match((await run(linked, 'other')).out, /^other\/SKILL\.md:2:7 {2}error {2}name_folder_mismatch[^]*\n1 skill: /, 'and so may a skill')
+  t.match((await run(linked, 'other')).out, /^other\/SKILL\.md:2:7 {2}error {2}name_folder_mismatch[^]*\n1 skill: /,
+    'and so may a skill')
   t.match((await run(linked, 'deep')).out, /nested_skills[^]*\n1 skill: /, 'a skill with another one inside')
 })
 
@@ -108,7 +116,8 @@ t.test('K79: wrong use, and a path without skills, exit with 2', async (t) => {
     [['nope'], /'nope' does not exist: give a folder of skills, a skill, or a SKILL\.md$/m],
     [[], /there is no \.\/skills, and no skill here: name a folder of skills, a skill, or a SKILL\.md$/m],
     [['empty'], /'empty' has no skills/],
-    [['group'], /'group' has no skills: no folder in it has a SKILL\.md\. Where they lie deeper, [^\n]*--layout tree$/m],
+    [['group'],
+      /'group' has no skills: no folder in it has a SKILL\.md\. Where they lie deeper, [^\n]*--layout tree$/m],
     [['a.md/SKILL.md'], /'a\.md\/SKILL\.md' does not exist: /],
     [['loop'], /'loop' cannot be read/],
     [['a.md'], /is not a SKILL\.md/],
@@ -142,7 +151,9 @@ t.test('K79: a skill that may not be read is a finding, with --fix too, and a SK
   t.match(folder, {
     code: 1, stdout: /^skills\/one\/SKILL\.md {2}error {2}main_file_permission_denied[^]*^skills\/two\/SKILL\.md {2}error/m, stderr: ''
   })
-  t.match(file, { code: 2, stdout: '', stderr: /^skillserve: 'skills\/one\/SKILL\.md' cannot be read: EACCES: permission denied\n/ })
+  t.match(file, {
+    code: 2, stdout: '', stderr: /^skillserve: 'skills\/one\/SKILL\.md' cannot be read: EACCES: permission denied\n/
+  })
 })
 
 t.test('K4, K79: what is left out is named, and --allow-links takes links as serve does', async (t) => {
@@ -179,12 +190,14 @@ t.test('K79: what fails is chosen', async (t) => {
   const cwd = brokenFolder(t)
   t.equal((await run(cwd, '--fail-on', 'never')).code, 0)
   t.equal((await run(cwd, '--fail-on', 'never', '--fail-on', 'error')).code, 1, 'the last one counts')
-  t.match((await run(cwd, '--target', 'codex', '--target', 'vscode')).out, 'skills/bad: codex ok, vscode warned\n', 'but targets add up')
+  t.match((await run(cwd, '--target', 'codex', '--target', 'vscode')).out, 'skills/bad: codex ok, vscode warned\n',
+    'but targets add up')
   t.equal((await run(cwd, '--target', 'codex')).code, 0, 'a rule of a target that was not chosen')
   t.equal((await run(cwd, '--target', 'vscode')).code, 0, 'a warning')
   t.equal((await run(cwd, '--target', 'vscode', '--max-warnings', '0')).code, 1)
   t.equal((await run(cwd, '--target', 'vscode', '--fail-on', 'warning')).code, 1)
-  t.match((await run(cwd, '--target', 'spec,codex,vscode,gh')).out, 'skills/bad: spec refused, codex ok, vscode warned, gh-skill refused\n')
+  t.match((await run(cwd, '--target', 'spec,codex,vscode,gh')).out,
+    'skills/bad: spec refused, codex ok, vscode warned, gh-skill refused\n')
   t.equal((await run(cwd, '--target', 'codex', '--quiet')).out.includes('name_folder_mismatch'), false)
   t.match(await run(cwd, '--target', 'codex', '--baseline', 'base.json', '--write-baseline'), {
     out: '1 finding of 2 skills accepted\n'
@@ -249,7 +262,9 @@ t.test('K79: a baseline accepts what there is, and one that cannot be used is on
     ['text', 'FILE:1: must be an object of paths'],
     ['codes', 'FILE:1: "skills/bad" must be a list of codes'],
     ['text', '--write-baseline writes over baselines only: FILE:1: must be an object of paths', '--write-baseline'],
-    ['skills', '--write-baseline writes over baselines only: --baseline: FILE cannot be read: EISDIR: illegal operation on a directory',
+    ['skills',
+      '--write-baseline writes over baselines only: --baseline: FILE cannot be read: EISDIR: illegal operation ' +
+        'on a directory',
       '--write-baseline']
   ] as const) {
     const errors = `skillserve: ${line.replace('FILE', join(cwd, file))}\n`
@@ -261,7 +276,8 @@ t.test('K79: a baseline accepts what there is, and one that cannot be used is on
   t.match(await run(cwd, '--baseline', 'base.json'), { code: 1, out: /description_missing/ }, 'new sins are found')
 })
 
-t.test('K79: what a baseline accepts is in no verdict, and one that a project names and lacks is explained', async (t) => {
+t.test('K79: what a baseline accepts is in no verdict, and one that a project names and lacks ' +
+  'is explained', async (t) => {
   const cwd = brokenFolder(t)
   writeFileSync(join(cwd, '.skillserve.yaml'), 'targets: [spec, vscode]\nbaseline: base.json\n')
   t.strictSame(await run(cwd), {
@@ -273,10 +289,15 @@ t.test('K79: what a baseline accepts is in no verdict, and one that a project na
   t.match(await run(cwd), { code: 0, out: /^2 skills: no findings, 1 accepted by the baseline/ })
 })
 
-t.test('K79: annotations and SARIF name files from the root of the repository, wherever the command runs', async (t) => {
-  const cwd = t.testdir({ '.git': {}, pkg: { skills: { bad: { 'SKILL.md': '---\nname: other\ndescription: x\n---\nbody\n' } } } })
+t.test('K79: annotations and SARIF name files from the root of the repository, wherever the ' +
+  'command runs', async (t) => {
+  const cwd = t.testdir({
+    '.git': {}, pkg: { skills: { bad: { 'SKILL.md': '---\nname: other\ndescription: x\n---\nbody\n' } } }
+  })
   const places = [
-    { folder: 'pkg', argv: ['skills'] }, { folder: 'pkg/skills/bad', argv: [] }, { folder: '.', argv: [join(cwd, 'pkg/skills')] },
+    { folder: 'pkg', argv: ['skills'] }, { folder: 'pkg/skills/bad', argv: [] }, {
+      folder: '.', argv: [join(cwd, 'pkg/skills')]
+    },
     { folder: '..', argv: [join(cwd, 'pkg/skills/bad/SKILL.md')] }
   ]
   for (const { folder, argv } of places) {
@@ -288,7 +309,8 @@ t.test('K79: annotations and SARIF name files from the root of the repository, w
       const report = async (format: string) =>
         (await runHere(['validate', ...argv, '--format', format], { cwd: join(cwd, folder), env })).stdout
       t.match(await report('github'), `::error file=${path},line=2,`, `${folder} ${argv.join()}`)
-      t.match(JSON.parse(await report('sarif')).runs[0].results[0].locations[0].physicalLocation.artifactLocation, { uri: path })
+      t.match(JSON.parse(await report('sarif')).runs[0].results[0].locations[0].physicalLocation.artifactLocation,
+        { uri: path })
     }
   }
 })
@@ -299,7 +321,8 @@ t.test('K79: a baseline counts wherever the command runs', async (t) => {
   writeFileSync(join(cwd, 'skills/.skillserve.yaml'), 'baseline: ../base.json\n')
   t.match(await run(cwd, '--write-baseline'), { code: 0, errors: '' }, 'into the file that the project names')
   t.equal((await run(cwd, '--baseline', 'ci/base.json', '--write-baseline')).code, 0)
-  t.strictSame(JSON.parse(readFileSync(join(cwd, 'ci/base.json'), 'utf8')), { '../skills/bad': ['name_folder_mismatch'] })
+  t.strictSame(JSON.parse(readFileSync(join(cwd, 'ci/base.json'), 'utf8')),
+    { '../skills/bad': ['name_folder_mismatch'] })
   for (const [folder, ...argv] of [
     ['.'], ['skills', '.'], ['skills/bad', '.', '--baseline', '../../base.json'], ['ci', '../skills'],
     ['ci', '../skills', '--baseline', 'base.json'], ['skills', '.', '--baseline', '../ci/base.json']
@@ -324,14 +347,19 @@ t.test('K79: text of a skill forges no line of a report', async (t) => {
 /** Of every kind: with a field, without one, in another file, about the folder. */
 const ODD = {
   bad: { 'SKILL.md': '---\nname: other\ndescription: x\n---\nbody\n' },
-  deep: { 'SKILL.md': '---\nname: deep\ndescription: x\nmetadata: {a: 1}\n---\n[a](b.md)\n', inner: { 'SKILL.md': 'x' }, 'a b#c%.md': 'x' },
+  deep: {
+    'SKILL.md': '---\nname: deep\ndescription: x\nmetadata: {a: 1}\n---\n[a](b.md)\n',
+    inner: { 'SKILL.md': 'x' },
+    'a b#c%.md': 'x'
+  },
   lower: { 'skill.md': '---\nname: lower\ndescription: x\n---\nbody\n' },
   none: { 'a.md': 'x' }
 }
 
 t.test('K79: SARIF passes its JSON schema, and every result has a file and a line', async (t) => {
   const schema = JSON.parse(readFileSync(new URL('../fixtures/sarif-2.1.0.schema.json', import.meta.url), 'utf8'))
-  // That of OASIS without its descriptions: written in draft 4, of which it uses nothing that later drafts read otherwise.
+  // That of OASIS without its descriptions: written in draft 4, of which it uses nothing that later drafts read
+  // otherwise.
   const { id, $schema, ...draft7 } = schema
   const ajv = new Ajv({ strict: false, allErrors: true, unicodeRegExp: false })
   formats.default(ajv)
@@ -350,7 +378,9 @@ t.test('K79: SARIF passes its JSON schema, and every result has a file and a lin
   const { runs: [{ tool: { driver: { rules } } }] } = JSON.parse((await run(cwd, '--format', 'sarif')).out)
   for (const { id, helpUri, help, shortDescription, fullDescription } of rules) {
     t.ok(helpUri.endsWith(`docs/findings.md#${id}`), id)
-    for (const { text } of [help, shortDescription, fullDescription]) t.match(text, /./, `${id}: code scanning asks for all three`)
+    for (const { text } of [help, shortDescription, fullDescription]) {
+      t.match(text, /./, `${id}: code scanning asks for all three`)
+    }
   }
 })
 

@@ -24,7 +24,9 @@ t.test('K79: --fix mends what is certain, once, and keeps comments and order', a
   t.match(await run(cwd, '--fix', '--dry-run'), { code: 1, out: /^--- skills\/demo\/SKILL\.md\n/ })
   const file = join(cwd, 'skills/demo/SKILL.md')
   t.equal(readFileSync(file, 'utf8'), text)
-  t.match(await run(cwd, '--fix'), { code: 0, errors: /^skillserve: fixed skills\/demo\/SKILL\.md\n---[^]*\n-# about\\u000d\n/ })
+  t.match(await run(cwd, '--fix'), {
+    code: 0, errors: /^skillserve: fixed skills\/demo\/SKILL\.md\n---[^]*\n-# about\\u000d\n/
+  })
   const fixed = readFileSync(file, 'utf8')
   t.equal(fixed, '---\n# about\nname: demo # the name\nversion: 1.0 # of ours\ndescription: \'Use when: ' +
     'asked\'\nallowed-tools: "Read Bash(git:*)"\nmetadata:\n  a: b\nargument-hint: x\n---\nBody\n')
@@ -35,8 +37,10 @@ t.test('K79: --fix mends what is certain, once, and keeps comments and order', a
 
 t.test('K79: fixing twice is fixing once, brings no error and leaves the body, whatever the file', async (t) => {
   const line = fc.constantFrom(
-    'name: demo', 'name: "x" # c', 'name:', 'description: a: b', 'description: >', '  folded: x', 'tags: a', 'version: 2',
-    'x: "y" # z', 'metadata:', '  k: v', 'metadata: t', 'allowed-tools:', '  - Read', '- Write', 'allowed-tools: [A, B]',
+    'name: demo', 'name: "x" # c', 'name:', 'description: a: b', 'description: >', '  folded: x', 'tags: a',
+    'version: 2',
+    'x: "y" # z', 'metadata:', '  k: v', 'metadata: t', 'allowed-tools:', '  - Read', '- Write',
+    'allowed-tools: [A, B]',
     '', '# c', '\tbad', 'author: {a: b}', '__proto__: x'
   )
   t.doesNotThrow(() => fc.assert(fc.property(fc.array(line, { maxLength: 8 }), fc.boolean(), (lines, isCrlf) => {
@@ -49,7 +53,8 @@ t.test('K79: fixing twice is fixing once, brings no error and leaves the body, w
   }), { numRuns: 200, examples: [[['version: 2', 'version: 2', '# c', '  folded: x'], false]] }))
   const twice = '---\nname: demo\ndescription: x\n---\none\r\ntwo\r\r\nthree\r'
   t.equal(fixText(twice, 'demo'), '---\nname: demo\ndescription: x\n---\none\ntwo\r\r\nthree\r')
-  t.equal(fixText(fixText(twice, 'demo'), 'demo'), fixText(twice, 'demo'), 'a CRLF that was converted twice is no certain thing')
+  t.equal(fixText(fixText(twice, 'demo'), 'demo'), fixText(twice, 'demo'),
+    'a CRLF that was converted twice is no certain thing')
   for (const marks of ['\uFEFF', '\uFEFF\uFEFF', '\uFEFF\uFEFF\uFEFF']) {
     t.equal(fixText(`${marks}---\nname: other\n---\nBody\n`, 'demo'), '---\nname: demo\n---\nBody\n', `${marks.length}`)
   }
@@ -73,7 +78,8 @@ t.test('K79: --fix leaves owner and mode of a file as they are', async (t) => {
   const before = statSync(file)
   const mask = process.umask(0o077)
   t.teardown(() => { process.umask(mask) })
-  t.match((await run(cwd, 'demo', '--fix')).errors, /^skillserve: fixed demo\/SKILL\.md\n[^]*\n-(?:\uFEFF|\\ufeff)---\n\+---\n/)
+  t.match((await run(cwd, 'demo', '--fix')).errors,
+    /^skillserve: fixed demo\/SKILL\.md\n[^]*\n-(?:\uFEFF|\\ufeff)---\n\+---\n/)
   const { mode, uid, gid, ino } = statSync(file)
   t.strictSame({ mode, uid, gid }, { mode: before.mode, uid: before.uid, gid: before.gid })
   t.not(ino, before.ino, 'a new file in its place')
@@ -95,7 +101,8 @@ t.test('K79: --fix leaves links, large files, other encodings and files that nee
   const before = inodes()
   const { errors } = await run(cwd, '.', '--fix')
   t.strictSame(inodes(), before)
-  t.match(errors, /^skillserve: left\/SKILL\.md: the frontmatter is left as it is: .*\nskillserve: fixed plain\/SKILL\.md\n[^]*\n\+text\n$/)
+  t.match(errors,
+    /^skillserve: left\/SKILL\.md: the frontmatter is left as it is: .*\nskillserve: fixed plain\/SKILL\.md\n[^]*\n\+text\n$/)
   t.equal(readFileSync(join(cwd, 'plain/SKILL.md'), 'utf8'), 'text\n', 'without frontmatter')
 })
 
@@ -137,7 +144,8 @@ t.test('K79: --fix leaves frontmatter alone of which a part is not read, and say
   const cwd = t.testdir({ skills: { bad: { 'SKILL.md': text }, good: skill('good') } })
   for (const flags of [['--fix', '--dry-run'], ['--fix']]) {
     const { errors, out } = await run(cwd, ...flags)
-    t.match(errors, /^(?:skillserve: )?skills\/bad\/SKILL\.md: the frontmatter is left as it is: line 2 of SKILL\.md is not .*\n$/)
+    t.match(errors,
+      /^(?:skillserve: )?skills\/bad\/SKILL\.md: the frontmatter is left as it is: line 2 of SKILL\.md is not .*\n$/)
     if (flags.length > 1) t.equal(out, '')
   }
   t.equal(readFileSync(join(cwd, 'skills/bad/SKILL.md'), 'utf8'), text)
@@ -157,7 +165,8 @@ const FIXES: ReadonlyArray<readonly [before: string, after?: string]> = [
   ['? name\n: other\n', '? name\n: demo\n'],
   ['"n\\u0061me": other\n', '"n\\u0061me": demo\n'],
   ['{name: other, allowed-tools: [Read], tags: x}\n'],
-  ['name: demo\ndescription: a: b  \n"": ""\nauthor: {a: b}\n', 'name: demo\ndescription: \'a: b\'\n"": ""\nauthor: {a: b}\n'],
+  ['name: demo\ndescription: a: b  \n"": ""\nauthor: {a: b}\n',
+    'name: demo\ndescription: \'a: b\'\n"": ""\nauthor: {a: b}\n'],
   ['name: demo\nallowed-tools:\n- Read\n- Write\n', 'name: demo\nallowed-tools: Read Write\n'],
   ['name: demo\nallowed-tools: [Bash(git), Read]\n', 'name: demo\nallowed-tools: Bash(git) Read\n'],
   ["name: demo\nallowed-tools: ['true']\n"],

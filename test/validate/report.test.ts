@@ -42,7 +42,9 @@ function print (
   totals = NO_TOTALS
 ): string {
   let text = ''
-  const reporter = REPORTERS[format]({ print: (part) => { text += part }, targets: undefined, hasColor: false, ...options })
+  const reporter = REPORTERS[format]({
+    print: (part) => { text += part }, targets: undefined, hasColor: false, ...options
+  })
   for (const each of reports) reporter.skill(each)
   reporter.end?.(totals)
   return text
@@ -94,7 +96,8 @@ t.test('K79: a relative path in a report begins like no command of a CI service'
   t.ok(print('text', [validated], { targets: ['codex'] }).startsWith('./::a: codex refused\n'))
 })
 
-t.test('K79: annotations have a level, a place and the remedy; those of the whole skill are at its main file', async (t) => {
+t.test('K79: annotations have a level, a place and the remedy; those of the whole skill are at ' +
+  'its main file', async (t) => {
   t.equal(print(
     'github', [await report()]
   ), `::error file=skills/demo/SKILL.md,line=2,col=7,title=name_missing::a: 100 %25, {b}\\u001b. Do\\u000ait
@@ -124,16 +127,31 @@ t.test('K79: SARIF has a result for each finding, and says how many code scannin
       message: { text: 'b. Do b.' },
       locations: location('skills/demo/a%2Cb%3Ac.md', { startLine: 1 })
     },
-    { ruleId: 'file_program', level: 'note', message: { text: 'c. Do c.' }, locations: location('skills/demo/c.md', { startLine: 3 }) },
-    { ruleId: 'body_empty', level: 'note', message: { text: 'd. Do d.' }, locations: location('skills/demo/skill.md', { startLine: 1 }) }
+    {
+      ruleId: 'file_program',
+      level: 'note',
+      message: { text: 'c. Do c.' },
+      locations: location('skills/demo/c.md',
+        { startLine: 3 })
+    },
+    {
+      ruleId: 'body_empty',
+      level: 'note',
+      message: { text: 'd. Do d.' },
+      locations: location('skills/demo/skill.md',
+        { startLine: 1 })
+    }
   ])
   t.strictSame(invocations, [{ executionSuccessful: true }])
   const levels = new Map(tool.driver.rules.map(({
     id, defaultConfiguration: { level }
   }: { readonly id: string, readonly defaultConfiguration: { readonly level: string } }) => [id, level]))
-  t.strictSame(['name_missing', 'file_type_mismatch', 'file_program'].map((code) => levels.get(code)), ['error', 'warning', 'note'])
+  t.strictSame(['name_missing', 'file_type_mismatch', 'file_program'].map((code) => levels.get(code)),
+    ['error', 'warning', 'note'])
   t.match((await read(FINDINGS.slice(3), '/other/demo')).results, [{
-    locations: [{ physicalLocation: { artifactLocation: { uri: 'file:///other/demo/skill.md', uriBaseId: undefined } } }]
+    locations: [{
+      physicalLocation: { artifactLocation: { uri: 'file:///other/demo/skill.md', uriBaseId: undefined } }
+    }]
   }])
   const many = (count: number) =>
     read(Array.from({ length: count }, () => ({ code: 'file_program', severity: 'info', message: 'c', fix: 'Do c' })))

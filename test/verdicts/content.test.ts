@@ -69,7 +69,8 @@ t.test('K79: encoded data and downloads for a shell are shown for review', (t) =
 t.test('K80: hostile text of up to 1 MiB holds others up for at most 250 ms', async (t) => {
   const head = '---\nname: demo\ndescription: x\n'
   const parts = [
-    '|', 'curl x\n|sh \n', `${'curl '.repeat(300)}\` |sh\n`, '` ](', '](x)\n', '>\n](\n', 'a\u200b', '|1|2|\n', '![', '> '
+    '|', 'curl x\n|sh \n', `${'curl '.repeat(300)}\` |sh\n`, '` ](', '](x)\n', '>\n](\n', 'a\u200b', '|1|2|\n', '![',
+    '> '
   ]
   for (const text of [
     `${head}---\n${'`'.repeat(60_000)}\r\n[x](a)`,
@@ -127,7 +128,9 @@ t.test('K79: programs, archives, and files that are not what their names say', (
     ['file_program info bin/tool', ['elf', 'machO', 'javaClass', 'exe', 'wasm']],
     ['file_archive info bin/tool', ['gzip', 'zip', 'tar', 'bzip2']]
   ] as const) for (const name of names) t.strictSame(codes('bin/tool', bytes[name]), [code], name)
-  for (const path of ['tool.exe', 'lib.so', 'a.jar']) t.strictSame(codes(path, bytes.text), [`file_program info ${path}`])
+  for (const path of ['tool.exe', 'lib.so', 'a.jar']) {
+    t.strictSame(codes(path, bytes.text), [`file_program info ${path}`])
+  }
   for (const [path, name] of [
     ['notes.md', 'elf'], ['logo.png', 'zip'], ['logo.png', 'text'], ['run.py', 'exe'], ['a.json', 'script'],
     ['a.pdf', 'script'], ['a.zip', 'text'], ['a.txt', 'png']
@@ -181,13 +184,15 @@ t.test('K81: all files are SKILL.md and the other texts; what nobody can read ha
     t.match(await estimate({ files: { 'a.md': bytes } }), { body: null, all_files: tokens }, `${bytes} bytes`)
   }
   const alone = await estimate({ text })
-  t.strictSame(await estimate({ text, files: { 'a.png': 40_000, 'b.TAR': 40_000, 'c.sqlite3': 40_000 } }), alone, 'no text')
+  t.strictSame(await estimate({ text, files: { 'a.png': 40_000, 'b.TAR': 40_000, 'c.sqlite3': 40_000 } }), alone,
+    'no text')
   for (const path of [
     'demo/SKILL.md', 'other/SKILL.md', 'tar', 'a.png.md'
   ]) t.equal((await estimate({ text, files: { [path]: 40_000 } })).all_files, 10_000, path)
   const { all_files: all, ...known } = alone
   t.strictSame(estimateTokens({ ...await subjectFor({ text }), files: undefined }), { ...known, all_files: null })
-  t.match(await estimate({ files: { 'SKILL.md': 4_000 } }), { body: null, all_files: 1_000 }, 'a main file that cannot be read')
+  t.match(await estimate({ files: { 'SKILL.md': 4_000 } }), { body: null, all_files: 1_000 },
+    'a main file that cannot be read')
 })
 
 t.test('K79: links are looked for outside fences, wherever those begin and end', async (t) => {
@@ -230,7 +235,8 @@ t.test('K79: paths in backticks are references where they lie in a folder that s
 
 const SKILLS = 16
 
-t.test('K80: many large skills that are validated at the same time leave turns of the event loop to others', async (t) => {
+t.test('K80: many large skills that are validated at the same time leave turns of the event ' +
+  'loop to others', async (t) => {
   const states = Array.from({ length: SKILLS }, (_, index) => {
     const name = `s${index}`
     const mainFile = new FileContent(

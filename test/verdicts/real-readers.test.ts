@@ -56,7 +56,9 @@ const FILES: readonly string[] = [
 ]
 
 // The package has no types under this name.
-const { load: loadYaml4 } = createRequire(import.meta.url)('js-yaml-4') as { readonly load: (source: string) => unknown }
+const { load: loadYaml4 } = createRequire(import.meta.url)('js-yaml-4') as {
+  readonly load: (source: string) => unknown
+}
 
 type Reading = 'taken' | 'changed' | 'not taken'
 

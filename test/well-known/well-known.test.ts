@@ -280,7 +280,12 @@ t.test('one service', async (t) => {
 
   t.test('0.1.0: files of this skill, and no others', async (t) => {
     t.match(await legacyIndexOf('long'), [
-      { name: 'long', files: ['SKILL.md', 'b.md'], version: (await service.skills.read('long', (skill) => skill.manifest())).revision }
+      {
+        name: 'long',
+        files: ['SKILL.md',
+          'b.md'],
+        version: (await service.skills.read('long', (skill) => skill.manifest())).revision
+      }
     ])
     const read = async (path: string) => await service.fetch(`/skills/long/.well-known/skills/${path}`)
     const { text, headers } = await read('long/b.md')

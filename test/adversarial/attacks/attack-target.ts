@@ -24,7 +24,8 @@ export async function startAttackTarget (t: ProcessOwner, { prepare, heapMb }: A
   const root = join(folder, 'skills')
   writeAttackTree(folder)
   prepare?.(root)
-  const service = await startMeasured(t, { args: [root], nodeOptions: heapMb === undefined ? [] : [`--max-old-space-size=${heapMb}`] })
+  const service = await startMeasured(t,
+    { args: [root], nodeOptions: heapMb === undefined ? [] : [`--max-old-space-size=${heapMb}`] })
   return {
     ...service,
     folder,
@@ -32,7 +33,8 @@ export async function startAttackTarget (t: ProcessOwner, { prepare, heapMb }: A
     /** How many files and connections it has open. */
     descriptors: () => readdirSync(`/proc/${service.pid}/fd`).length,
     /** The most memory that it has had, in bytes. */
-    peakMemory: () => Number(/^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${service.pid}/status`, 'utf8'))?.[1]) * 1_024
+    peakMemory: () =>
+      Number(/^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${service.pid}/status`, 'utf8'))?.[1]) * 1_024
   }
 }
 
@@ -57,8 +59,13 @@ export type AttackTarget = Awaited<ReturnType<typeof startAttackTarget>>
 /** What the inputs are made of, from a service that runs over the attack tree in `folder`. */
 export async function readInputsOptions (url: string, folder: string): Promise<AttackInputsOptions> {
   const page = (await rawRequest(url, request('GET', '/catalog?limit=1'))).json() as { readonly next_cursor: string }
-  const found = (await rawRequest(url, request('GET', '/catalog?limit=1&q=what'))).json() as { readonly next_cursor: string | null }
-  return { secret: join(folder, 'outside/secret.txt'), cursors: [page.next_cursor, found.next_cursor ?? '', Buffer.from('after:demo').toString('base64url')] }
+  const found = (await rawRequest(url, request('GET', '/catalog?limit=1&q=what'))).json() as {
+    readonly next_cursor: string | null
+  }
+  return {
+    secret: join(folder, 'outside/secret.txt'),
+    cursors: [page.next_cursor, found.next_cursor ?? '', Buffer.from('after:demo').toString('base64url')]
+  }
 }
 
 /** Whether the service lives, and tools and MCP know its skills. */
@@ -73,5 +80,6 @@ export async function isAlive (url: string): Promise<boolean> {
 
 /** A message of the older revision, which needs no more than its body. */
 export function mcpCall (method: string, params: object): Buffer {
-  return jsonRequest('POST', '/mcp', { jsonrpc: '2.0', id: 1, method, params }, { headers: ['Accept: application/json, text/event-stream'] })
+  return jsonRequest('POST', '/mcp', { jsonrpc: '2.0', id: 1, method, params },
+    { headers: ['Accept: application/json, text/event-stream'] })
 }

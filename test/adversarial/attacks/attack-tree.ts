@@ -10,9 +10,12 @@ export const CANARY = 'CANARY-9d41c7'
 
 /** Paths as an attacker would like to have them read, from the folder of the skill `demo`. */
 export const CANARY_PATHS = [
-  '../../outside/secret.txt', '../sibling/secret.txt', '../../skills-evil/secret.txt', '../demo-evil/../sibling/secret.txt', '../README.md',
+  '../../outside/secret.txt', '../sibling/secret.txt', '../../skills-evil/secret.txt',
+  '../demo-evil/../sibling/secret.txt', '../README.md',
   '.env', 'sub/.env', '.git/config', '.hg/store', 'references/../.env', './.git/config', '.hidden/SKILL.md',
-  'up/sibling/secret.txt', 'up/README.md', 'out/secret.txt', 'secret.txt', '.env.local', 'notes.md~', '.notes.md.swp', 'node_modules/x/key', 'sub/ignored.txt', 'private/key', 'private/../private/key', 'ignored.md', 'env.md', 'git.md', 'git/config', 'aside/secret.txt'
+  'up/sibling/secret.txt', 'up/README.md', 'out/secret.txt', 'secret.txt', '.env.local', 'notes.md~', '.notes.md.swp',
+  'node_modules/x/key', 'sub/ignored.txt', 'private/key', 'private/../private/key', 'ignored.md', 'env.md', 'git.md',
+  'git/config', 'aside/secret.txt'
 ] as const
 
 const FILES: Readonly<Record<string, string>> = {
@@ -88,7 +91,8 @@ const HEAD = 'name: bomb\ndescription: Boom\n'
 
 /** Main files by the names of their skills: each is meant to take a parser, a pattern or a search long. */
 export const BOMBS: Readonly<Record<string, string>> = {
-  'bomb-aliases': withFrontmatter(`${HEAD}a0: &a0 [x, x]\n${Array.from({ length: 9 }, (_, n) => `a${n + 1}: &a${n + 1} [${`*a${n}, `.repeat(9)}]`).join('\n')}`),
+  'bomb-aliases': withFrontmatter(
+    `${HEAD}a0: &a0 [x, x]\n${Array.from({ length: 9 }, (_, n) => `a${n + 1}: &a${n + 1} [${`*a${n}, `.repeat(9)}]`).join('\n')}`),
   'bomb-merge': withFrontmatter(`${HEAD}a: &a {b: c}\n<<: [*a, *a, *a]`),
   'bomb-self': withFrontmatter(`${HEAD}a: &a [*a]`),
   'bomb-flow': withFrontmatter(`${HEAD}a: ${filled('[', KILOBYTES)}`),
@@ -96,7 +100,8 @@ export const BOMBS: Readonly<Record<string, string>> = {
   'bomb-questions': withFrontmatter(filled('? ', KILOBYTES)),
   'bomb-dashes': withFrontmatter(filled('- ', KILOBYTES)),
   'bomb-anchors': withFrontmatter(filled('&a ', KILOBYTES)),
-  'bomb-tags': withFrontmatter(`${HEAD}a: !!js/function 'function () { process.exit(1) }'\nb: !!python/object/apply:os.system ["id"]\nc: !<tag:x> y`),
+  'bomb-tags': withFrontmatter(
+    `${HEAD}a: !!js/function 'function () { process.exit(1) }'\nb: !!python/object/apply:os.system ["id"]\nc: !<tag:x> y`),
   'bomb-tag-names': withFrontmatter(`${HEAD}a: !${filled('%41', KILOBYTES)} x`),
   'bomb-binary': withFrontmatter(`${HEAD}a: !!binary ${filled('QUJD', KILOBYTES)}`),
   'bomb-timestamps': withFrontmatter(`${HEAD}a: 2001-12-14t21:59:43.${filled('1', KILOBYTES)}x`),
@@ -107,7 +112,8 @@ export const BOMBS: Readonly<Record<string, string>> = {
   'bomb-quotes': withFrontmatter(`${HEAD}a: ${filled("''", KILOBYTES)}x`),
   'bomb-escapes': withFrontmatter(`${HEAD}a: "${filled('\\u0041', KILOBYTES)}`),
   'bomb-repairs': withFrontmatter(filled('a: b: c # d\n', KILOBYTES)),
-  'bomb-objects': withFrontmatter(`${HEAD}__proto__: {polluted: true}\nconstructor: {prototype: {polluted: true}}\ntoString: 1\nvalueOf: 2`),
+  'bomb-objects': withFrontmatter(
+    `${HEAD}__proto__: {polluted: true}\nconstructor: {prototype: {polluted: true}}\ntoString: 1\nvalueOf: 2`),
   'bomb-line': withFrontmatter(`${HEAD}a: ${filled('x', MEGABYTE)}`),
   'bomb-fences': filled('---\n', MEGABYTE),
   'bomb-almost-fences': `---\n${filled('--- x\n', MEGABYTE)}`,

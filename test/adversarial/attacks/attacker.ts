@@ -7,7 +7,8 @@ import { CANARY } from './attack-tree.ts'
 import { responseCheckOf } from '../../helper/openapi.ts'
 import { openRaw, rawRequest, type RawResponse, request } from '../../helper/raw-http.ts'
 
-const INSIDE = /\bE(?:NOENT|ACCES|PERM|ISDIR|NAMETOOLONG|LOOP|INVAL|NOTDIR|IO|MFILE)\b|errno|\\?\n +at |node:|node_modules/
+const INSIDE =
+  /\bE(?:NOENT|ACCES|PERM|ISDIR|NAMETOOLONG|LOOP|INVAL|NOTDIR|IO|MFILE)\b|errno|\\?\n +at |node:|node_modules/
 
 /** What tools tell of folders on purpose (K23, K30). */
 const TOLD_FOLDERS = /Path: |Base directory for this skill: /
@@ -39,25 +40,42 @@ export async function createAttacker (url: string, folder: string) {
       const fail = (reason: string): never => { throw new Error(`${reason}: ${status} ${text.slice(0, 500)}`) }
       const { method, target, head } = attack
       if (headerLines.some((line) => line.includes(CANARY)) || text.includes(CANARY)) fail('the canary came out')
-      if (headerLines.some((line) => /^(?:x-injected|set-cookie)\b|evil/i.test(line))) fail('the request wrote a header')
+      if (headerLines.some((line) => /^(?:x-injected|set-cookie)\b|evil/i.test(line))) {
+        fail('the request wrote a header')
+      }
       if (status >= 500 && !REFUSALS.has(status)) fail('an error of the service')
       if (status < 400 && mustBeRefused(attack)) fail('a request that means two things was answered')
       const isToolAnswer = method === 'POST' && status === 200
       if (status >= 400 || isToolAnswer) {
         const asked = `${target}${decoded(target)}${String(head.body ?? '')}`
-        if (text.includes(folder) && !asked.includes(folder.slice(1)) && !(isToolAnswer && TOLD_FOLDERS.test(text))) fail('a path of the server')
+        if (text.includes(folder) && !asked.includes(folder.slice(1)) && !(isToolAnswer && TOLD_FOLDERS.test(text))) {
+          fail('a path of the server')
+        }
         if (INSIDE.test(text) && !INSIDE.test(asked)) fail('something of the inside')
       }
       if (target.split('?', 1)[0] === '/mcp') checkMcp(method, response, fail)
-      // Node itself answers an expectation that it does not know. A stream of events has no end; what was read of it is its head.
-      else if (status !== 417) check({ method: isStream(response) ? 'HEAD' : method, target, status, headers: response.headers, body: isStream(response) ? Buffer.alloc(0) : response.body })
+      // Node itself answers an expectation that it does not know. A stream of events has no end; what was read of it is
+      // its head.
+      else if (status !== 417) {
+        check({
+          method: isStream(response) ? 'HEAD' : method,
+          target,
+          status,
+          headers: response.headers,
+          body: isStream(response) ? Buffer.alloc(0) : response.body
+        })
+      }
     }
   }
 }
 
-/** Requests that another server on the way may read in another sense: for another host, of another length, or in another version. */
+/**
+ * Requests that another server on the way may read in another sense: for another host, of another length, or in another
+ * version.
+ */
 function mustBeRefused ({ target, head: { headers = [], version = '1.1' } }: Attack): boolean {
-  return /^http:\/\/evil\./i.test(target) || !/^1\.[01]$/.test(version) || headers.some((line) => /^transfer-encoding: (?!chunked$)/i.test(line))
+  return /^http:\/\/evil\./i.test(target) || !/^1\.[01]$/.test(version) ||
+    headers.some((line) => /^transfer-encoding: (?!chunked$)/i.test(line))
 }
 
 /** A problem quotes a parameter as it was meant. Byte by byte, since other parameters may not be UTF-8. */
@@ -110,8 +128,14 @@ function checkMcp (method: string, { status, headers, text }: RawResponse, fail:
     if (!PROBLEM_CODES.has(problem.code) || problem.status !== status) fail('a problem that is not documented')
     return
   }
-  const message = JSON.parse(/^data: (.*)$/m.exec(text)?.[1] ?? text) as { readonly jsonrpc?: string, readonly result?: object, readonly error?: { readonly code: number, readonly message: string } }
-  if (message.jsonrpc !== '2.0' || (message.result === undefined) === (message.error === undefined)) fail('no JSON-RPC answer')
+  const message = JSON.parse(/^data: (.*)$/m.exec(text)?.[1] ?? text) as {
+    readonly jsonrpc?: string
+    readonly result?: object
+    readonly error?: { readonly code: number, readonly message: string }
+  }
+  if (message.jsonrpc !== '2.0' || (message.result === undefined) === (message.error === undefined)) {
+    fail('no JSON-RPC answer')
+  }
   // The SDK gives the same code to parameters of `initialize` and the like that are not as they should be.
   if (message.error?.message.startsWith('Internal error')) fail('an internal error')
 }

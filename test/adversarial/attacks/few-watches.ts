@@ -1,4 +1,5 @@
-// Run where a user has too few watches, and may have more: says when the watcher is degraded, gets more, says when it works.
+// Run where a user has too few watches, and may have more: says when the watcher is degraded, gets more, says when it
+// works.
 import { writeFileSync } from 'node:fs'
 import { createSkillManager } from '../../../src/core/skill-manager.ts'
 import { until } from '../../helper/skills.ts'

@@ -1,4 +1,7 @@
-/** Attacks that need time, size or many clients instead of odd input. Each throws at a wrong answer, and says what it measured. */
+/**
+ * Attacks that need time, size or many clients instead of odd input. Each throws at a wrong answer, and says what it
+ * measured.
+ */
 
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -10,7 +13,9 @@ import { MAX_TEXT_FILE_BYTES } from '../../../src/core/shared/limits.ts'
 import { MAX_TOOL_CALLS, MAX_TOOL_RESULTS_BYTES } from '../../../src/tools/limits.ts'
 import { type AttackTarget, isAlive, mcpCall, startAttackTarget } from './attack-target.ts'
 import type { ProcessOwner } from '../../helper/process.ts'
-import { jsonRequest, openRaw, type RawConnection, rawRequest, type RawResponse, request } from '../../helper/raw-http.ts'
+import {
+  jsonRequest, openRaw, type RawConnection, rawRequest, type RawResponse, request
+} from '../../helper/raw-http.ts'
 import { skillText, until } from '../../helper/skills.ts'
 import { startSwapper } from '../../helper/disk.ts'
 
@@ -69,20 +74,26 @@ export async function attackBySwaps (t: ProcessOwner, seconds: number): Promise<
   const target = await startAttackTarget(t, { prepare: writeSwapTree })
   const all: SwapFigures[] = []
   for (const [name, { what, path }] of Object.entries(SWAPPED)) {
-    const stop = await startSwapper(t, join(target.root, name, path), join(target.folder, `${name}-aside`), join(target.folder, `${name}-link`))
+    const stop = await startSwapper(t, join(target.root, name, path), join(target.folder, `${name}-aside`),
+      join(target.folder, `${name}-link`))
     const figures = { what, answers: 0, given: 0, refused: 0 }
     const begun = performance.now()
     const isOver = () => {
       const took = (performance.now() - begun) / 1_000
       return took > seconds && (took > SWAP_DEADLINE_SECONDS || (figures.given > 0 && figures.refused > 0))
     }
-    await Promise.all(Array.from({ length: READERS }, (_, reader) => readUntil(target, isOver, questionsAbout(name), reader, figures)))
+    await Promise.all(Array.from({ length: READERS },
+      (_, reader) => readUntil(target, isOver, questionsAbout(name), reader, figures)))
     const swaps = await stop()
-    if (figures.given === 0 || figures.refused === 0) throw new Error(`the swap of ${what} was never met: ${JSON.stringify(figures)}`)
+    if (figures.given === 0 || figures.refused === 0) {
+      throw new Error(`the swap of ${what} was never met: ${JSON.stringify(figures)}`)
+    }
     all.push({ ...figures, swaps })
   }
   const { code, stdout, stderr } = await target.stop()
-  if (code !== 0 || stderr !== '' || stdout.includes(CANARY)) throw new Error(`the service ended with ${code}: ${stderr}`)
+  if (code !== 0 || stderr !== '' || stdout.includes(CANARY)) {
+    throw new Error(`the service ended with ${code}: ${stderr}`)
+  }
   return all
 }
 
@@ -102,13 +113,21 @@ function writeDocuments (folder: string, main: string, text: string): void {
   writeFileSync(join(folder, 'docs/a.md'), text)
 }
 
-async function readUntil ({ url }: AttackTarget, isOver: () => boolean, questions: readonly Buffer[], reader: number, figures: { answers: number, given: number, refused: number }): Promise<void> {
+async function readUntil ({ url }: AttackTarget, isOver: () => boolean, questions: readonly Buffer[], reader: number,
+  figures: {
+    answers: number
+    given: number
+    refused: number
+  }): Promise<void> {
   let connection = await openRaw(url)
   for (let turn = reader; !isOver(); turn++) {
     const question = questions[turn % questions.length] ?? Buffer.alloc(0)
     if (connection.ended) connection = await openRaw(url)
     const text = await answerTo(connection, question)
-    if (text.includes(CANARY) || text.includes(SECRET_DIGEST)) throw new Error(`the canary came out of ${question.toString('latin1').split('\r\n', 1)[0]}: ${text.slice(0, 1_000)}`)
+    if (text.includes(CANARY) || text.includes(SECRET_DIGEST)) {
+      throw new Error(
+        `the canary came out of ${question.toString('latin1').split('\r\n', 1)[0]}: ${text.slice(0, 1_000)}`)
+    }
     figures.answers++
     if (text.includes(PUBLIC)) figures.given++
     if (/ 40[34] |Path traversal|not found/.test(text)) figures.refused++
@@ -124,7 +143,9 @@ async function answerTo (connection: RawConnection, question: Buffer): Promise<s
     if (!SWAP_STATUSES.has(status) && !isRestless(response)) throw new Error(`${status} ${text.slice(0, 500)}`)
     return [`HTTP/1.1 ${status} `, ...headerLines, text].join('\n')
   } catch (error) {
-    if (!connection.ended) throw new Error(`no answer to ${question.toString('latin1').split('\r\n', 1)[0]}`, { cause: error })
+    if (!connection.ended) {
+      throw new Error(`no answer to ${question.toString('latin1').split('\r\n', 1)[0]}`, { cause: error })
+    }
     const cut = connection.received.toString('latin1')
     if (!cut.includes('application/zip')) throw error
     return cut
@@ -152,13 +173,16 @@ export interface LoadFigures {
 }
 
 /** Of text that is JSON as it is, and that gets longer in it: two bytes, or six, for each. */
-const FILLINGS: Readonly<Record<string, string>> = { 'plain.txt': 'x', 'quotes.txt': '"', 'controls.txt': '\u0001', 'wide.txt': '\u6f22' }
+const FILLINGS: Readonly<Record<string, string>> = {
+  'plain.txt': 'x', 'quotes.txt': '"', 'controls.txt': '\u0001', 'wide.txt': '\u6f22'
+}
 
 /**
  * As many calls as a request may have, each for a file as large as one may be; `clients` do it at the same time.
  * @param fillings what the files hold, by default everything in turn
  */
-export async function attackByBatch (t: ProcessOwner, clients: number, fillings = Object.keys(FILLINGS)): Promise<LoadFigures> {
+export async function attackByBatch (t: ProcessOwner, clients: number,
+  fillings = Object.keys(FILLINGS)): Promise<LoadFigures> {
   const target = await startAttackTarget(t, {
     prepare: (root) => {
       for (const [name, unit] of Object.entries(FILLINGS)) {
@@ -168,9 +192,16 @@ export async function attackByBatch (t: ProcessOwner, clients: number, fillings 
   })
   return await measure(target, async (took) => {
     for (const path of fillings) {
-      const body = JSON.stringify(Array.from({ length: MAX_TOOL_CALLS }, (_, id) => ({ id: `call-${id}`, function: { name: 'read_file_in_skill', arguments: { skill_name: 'demo', file_path: path } } })))
+      const body = JSON.stringify(Array.from({ length: MAX_TOOL_CALLS },
+        (_,
+          id) => ({
+          id: `call-${id}`,
+          function: { name: 'read_file_in_skill', arguments: { skill_name: 'demo', file_path: path } }
+        })))
       const begun = performance.now()
-      const answers = await Promise.all(Array.from({ length: clients }, () => rawRequest(target.url, jsonRequest('POST', '/agent/tool-call', body), { timeoutMs: 120_000 })))
+      const answers = await Promise.all(
+        Array.from({ length: clients },
+          () => rawRequest(target.url, jsonRequest('POST', '/agent/tool-call', body), { timeoutMs: 120_000 })))
       took[path] = performance.now() - begun
       // On a busy machine there may not be room for all of them at once (K68).
       const served = answers.filter((answer) => !isOverloaded(answer))
@@ -179,15 +210,19 @@ export async function attackByBatch (t: ProcessOwner, clients: number, fillings 
         if (status !== 200) throw new Error(`${status} ${text.slice(0, 500)}`)
         const results = JSON.parse(body.toString()) as readonly object[]
         // The refusals of the calls past the limit come on top: a sentence each.
-        if (results.length !== MAX_TOOL_CALLS || body.length > MAX_TOOL_RESULTS_BYTES + MAX_TOOL_CALLS * 1_024) throw new Error(`${results.length} results, ${body.length} bytes`)
+        if (results.length !== MAX_TOOL_CALLS || body.length > MAX_TOOL_RESULTS_BYTES + MAX_TOOL_CALLS * 1_024) {
+          throw new Error(`${results.length} results, ${body.length} bytes`)
+        }
       }
     }
   })
 }
 
 /** Doors that list skills, and those of a skill with many files. */
-const DOORS_OF_SKILLS = ['/skills', '/catalog?limit=500', '/agent/prompt', '/catalog?q=what', '/.well-known/skills/index.json', '/.well-known/agent-skills/index.json', '/readyz']
-const DOORS_OF_FILES = ['/skills/large/files', '/skills/large/files', '/skills/large/files/0/0.md', '/catalog/large', '/skills/large/archive.zip']
+const DOORS_OF_SKILLS = ['/skills', '/catalog?limit=500', '/agent/prompt', '/catalog?q=what',
+  '/.well-known/skills/index.json', '/.well-known/agent-skills/index.json', '/readyz']
+const DOORS_OF_FILES = ['/skills/large/files', '/skills/large/files', '/skills/large/files/0/0.md', '/catalog/large',
+  '/skills/large/archive.zip']
 
 /** Routes that everybody uses, and what a skill with too much in it is asked for; with the status of each. */
 const HUGE_ROUTES: ReadonlyArray<readonly [route: string, status: number]> = [
@@ -221,8 +256,12 @@ export async function attackBySize (
       const begun = performance.now()
       const { status, text } = await rawRequest(target.url, request('GET', door), { timeoutMs: 300_000 })
       took[doors.indexOf(door) === index ? door : `${door} again`] = performance.now() - begun
-      if (status !== 200 && !(status === 413 && text.includes('"archive_too_large"'))) throw new Error(`${door}: ${status} ${text.slice(0, 500)}`)
-      if (door === '/skills/large/files' && (JSON.parse(text) as { files: object[] }).files.length !== files + 1) throw new Error('files are missing')
+      if (status !== 200 && !(status === 413 && text.includes('"archive_too_large"'))) {
+        throw new Error(`${door}: ${status} ${text.slice(0, 500)}`)
+      }
+      if (door === '/skills/large/files' && (JSON.parse(text) as { files: object[] }).files.length !== files + 1) {
+        throw new Error('files are missing')
+      }
     }
   })
 }
@@ -233,8 +272,12 @@ async function askForHuge ({ url }: AttackTarget, took: Record<string, number>):
     const { status, text } = await rawRequest(url, request('GET', door), { timeoutMs: 60_000 })
     took[door] = performance.now() - begun
     if (status !== expected) throw new Error(`${door}: ${status} ${text.slice(0, 500)}`)
-    if (door === '/catalog' && !/"code":"too_many_(?:files|bytes)"/.test(text)) throw new Error(`no finding: ${text.slice(0, 500)}`)
-    if (door.startsWith('/.well-known/') && !text.includes('"demo"')) throw new Error(`the others are missing: ${text.slice(0, 500)}`)
+    if (door === '/catalog' && !/"code":"too_many_(?:files|bytes)"/.test(text)) {
+      throw new Error(`no finding: ${text.slice(0, 500)}`)
+    }
+    if (door.startsWith('/.well-known/') && !text.includes('"demo"')) {
+      throw new Error(`the others are missing: ${text.slice(0, 500)}`)
+    }
   }
 }
 
@@ -275,7 +318,10 @@ for (;;) {
 }
 `
 
-/** The longest that an answer may take, in milliseconds: it waits two seconds for a state of a skill that holds, and others wait behind it. */
+/**
+ * The longest that an answer may take, in milliseconds: it waits two seconds for a state of a skill that holds, and
+ * others wait behind it.
+ */
 const MAX_ANSWER_MS = 15_000
 
 /** A file of a skill grows without end, while everything but the whole file is asked of the skill. */
@@ -296,7 +342,9 @@ export async function attackByGrowth (t: ProcessOwner, rounds: number): Promise<
       if (status >= 500 && status !== 503) throw new Error(`${what}: ${status} ${text.slice(0, 500)}`)
     }
     child.kill('SIGKILL')
-    if (Math.max(...Object.values(took)) > MAX_ANSWER_MS) throw new Error(`too slow next to a growing file: ${JSON.stringify(took)}`)
+    if (Math.max(...Object.values(took)) > MAX_ANSWER_MS) {
+      throw new Error(`too slow next to a growing file: ${JSON.stringify(took)}`)
+    }
   })
 }
 
@@ -311,9 +359,11 @@ const QUESTIONS = 100
 export const PIPELINES: Readonly<Record<string, Buffer>> = {
   'a file of 8 MB': repeated(1_000, request('GET', '/skills/demo/files/large.bin')),
   'the largest page': repeated(900, request('GET', '/catalog?limit=500')),
-  'a skill that is missing': repeated(350, jsonRequest('POST', '/agent/tool-call', { function: { name: 'Skill', arguments: { skill: 'missing' } } })),
+  'a skill that is missing': repeated(350,
+    jsonRequest('POST', '/agent/tool-call', { function: { name: 'Skill', arguments: { skill: 'missing' } } })),
   // Such a file is read, decoded and rendered for each call: four copies at a time.
-  'a tool call for 8 MB': repeated(350, jsonRequest('POST', '/agent/tools/read_file_in_skill', { skill_name: 'demo', file_path: 'large.txt' })),
+  'a tool call for 8 MB': repeated(350,
+    jsonRequest('POST', '/agent/tools/read_file_in_skill', { skill_name: 'demo', file_path: 'large.txt' })),
   'the shortest request': repeated(10_000, Buffer.from('GET / HTTP/1.1\r\n\r\n')),
   'the largest page, once': request('GET', '/catalog?limit=500')
 }
@@ -323,11 +373,14 @@ export const PIPELINES: Readonly<Record<string, Buffer>> = {
  * @param attacks of PIPELINES, one after the other against one service
  * @throws {Error} when a client costs more descriptors than its connection and one file
  */
-export async function attackByPipelines (t: ProcessOwner, attacks: readonly string[], clients: number, heapMb?: number): Promise<LoadFigures> {
+export async function attackByPipelines (t: ProcessOwner, attacks: readonly string[], clients: number,
+  heapMb?: number): Promise<LoadFigures> {
   const target = await startAttackTarget(t, { prepare: writeLargeTree, heapMb })
   // What the first answers load, and leave in memory, is no attack.
   if (!await isAlive(target.url)) throw new Error('the service is not alive')
-  for (const warming of ['/catalog?limit=500', '/skills/demo/files/large.bin']) await rawRequest(target.url, request('GET', warming, { headers: ['Range: bytes=0-9'] }))
+  for (const warming of ['/catalog?limit=500', '/skills/demo/files/large.bin']) {
+    await rawRequest(target.url, request('GET', warming, { headers: ['Range: bytes=0-9'] }))
+  }
   await until(() => target.log().some(({ msg }) => msg === 'watching a skills folder'))
   return await measure(target, async () => {
     for (const what of attacks) await attackBy(PIPELINES[what] ?? '', target, clients)
@@ -366,7 +419,10 @@ function writeLargeTree (root: string): void {
   }
 }
 
-/** How long a client waits before it asks again whether the service lives, in milliseconds: little against any wait that matters. */
+/**
+ * How long a client waits before it asks again whether the service lives, in milliseconds: little against any wait that
+ * matters.
+ */
 const PROBE_MS = 10
 
 /** Watches and threads that stay: their number does not depend on that of requests. */
@@ -376,7 +432,8 @@ const OPENED_AT_FIRST_USE = 10
  * Meanwhile somebody else asks again and again whether the service lives.
  * @throws {Error} when descriptors do not come back
  */
-async function measure (target: AttackTarget, attack: (took: Record<string, number>) => Promise<void>): Promise<LoadFigures> {
+async function measure (target: AttackTarget,
+  attack: (took: Record<string, number>) => Promise<void>): Promise<LoadFigures> {
   const took: Record<string, number> = {}
   const connection = await openRaw(target.url)
   // What is loaded at the first request is no attack.

@@ -9,7 +9,9 @@ import {
   CALL_KINDS, type CallKind, GET_KINDS, type GetKind, getRequest, type Question, type Said, saidByResponse, saidByTools,
   toolCallRequest
 } from './questions.ts'
-import { ASKED_NAMES, ASKED_PATHS, CANARIES, createRandom, LABELS, LINK_TARGET, NAMES, type Random, ROOTS, type World } from './world.ts'
+import {
+  ASKED_NAMES, ASKED_PATHS, CANARIES, createRandom, LABELS, LINK_TARGET, NAMES, type Random, ROOTS, type World
+} from './world.ts'
 
 export interface ChaosOptions extends Pick<OracleOptions, 'bound'> {
   readonly world: World
@@ -80,18 +82,30 @@ const GAVE_UP = /Error reading SKILL\.MD for skill|: I\/O error$| changed while 
  * in between request and answer: it must be right for one of them (K51, K53). In the end, when nothing
  * moves any more, everything is asked once more.
  */
-export async function runChaos ({ world, url, seed, operations, seconds, followMs = 5_000, bound }: ChaosOptions): Promise<ChaosReport> {
+export async function runChaos (options: ChaosOptions): Promise<ChaosReport> {
+  const { world, url, seed, operations, seconds, followMs = 5_000, bound } = options
   const { disk } = world
   const { history } = disk
   const places = { linkTarget: LINK_TARGET, folder: disk.folder, bound }
   const { expected, isRight, meaning, manifests, validSkills } = createOracle({ roots: ROOTS, ...places })
   const oracleOf = ROOTS.map((root) => createOracle({ roots: [root], ...places }))
-  const report: ChaosReport = { operations: 0, steps: 0, requests: 0, answers: new Map(), notModified: 0, renamed: 0, followed: 0, gaveUp: 0, violations: [] }
+  const report: ChaosReport = {
+    operations: 0,
+    steps: 0,
+    requests: 0,
+    answers: new Map(),
+    notModified: 0,
+    renamed: 0,
+    followed: 0,
+    gaveUp: 0,
+    violations: []
+  }
   const answered = new EventEmitter().setMaxListeners(0)
   const sentAt = new Map<object, number>()
   const over = new AbortController()
 
-  const reading = Promise.all(Array.from({ length: READERS }, (_, index) => read(createRandom(seed * 1_000 + index + 1))))
+  const reading =
+    Promise.all(Array.from({ length: READERS }, (_, index) => read(createRandom(seed * 1_000 + index + 1))))
   // A reader ends early only by failing.
   await Promise.race([change(), reading])
   over.abort()
@@ -103,7 +117,8 @@ export async function runChaos ({ world, url, seed, operations, seconds, followM
   async function change (): Promise<void> {
     const { random } = world
     const end = performance.now() + (seconds ?? Number.POSITIVE_INFINITY) * 1_000
-    while (report.operations < (operations ?? Number.POSITIVE_INFINITY) && performance.now() < end && report.violations.length < MAX_VIOLATIONS) {
+    while (report.operations < (operations ?? Number.POSITIVE_INFINITY) && performance.now() < end &&
+      report.violations.length < MAX_VIOLATIONS) {
       // Storms, in which nothing is old enough to be trusted, and calms, in which caches fill.
       const isStorm = random.oneIn(2)
       for (let left = 5 + random.below(30); left > 0; left--) {
@@ -127,7 +142,8 @@ export async function runChaos ({ world, url, seed, operations, seconds, followM
     while (!over.signal.aborted) {
       const isOver = random.oneIn(3)
         ? callTools(connection, Array.from({ length: 1 + random.below(CALLS) }, () => choose(random, CALL_KINDS)))
-        : get(connection, Array.from({ length: random.oneIn(3) ? PIPELINED : 1 }, () => choose(random, GET_KINDS)), etags)
+        : get(connection, Array.from({ length: random.oneIn(3) ? PIPELINED : 1 }, () => choose(random, GET_KINDS)),
+          etags)
       if (!await isOver) {
         connection.destroy()
         connection = await openRaw(url)
@@ -149,7 +165,10 @@ export async function runChaos ({ world, url, seed, operations, seconds, followM
   }
 
   /** Likewise. Pipelined: the answers come in the order of the questions. */
-  async function get (connection: RawConnection, questions: ReadonlyArray<Question<GetKind>>, etags: Map<string, { readonly etag: string, readonly said: Said }>): Promise<boolean> {
+  async function get (connection: RawConnection, questions: ReadonlyArray<Question<GetKind>>, etags: Map<string, {
+    readonly etag: string
+    readonly said: Said
+  }>): Promise<boolean> {
     const known = questions.map((question) => etags.get(JSON.stringify(question)))
     const sent = begin()
     connection.send(Buffer.concat(questions.map((question, index) => getRequest(question, known[index]?.etag))))
@@ -165,7 +184,9 @@ export async function runChaos ({ world, url, seed, operations, seconds, followM
         checkCanaries(question, response, sent.index)
         const { etag } = response.headers
         if (response.status === 304) report.notModified++
-        const said = response.status === 304 ? known[index]?.said ?? 'a 304 that nobody asked for' : saidByResponse(question, response)
+        const said = response.status === 304
+          ? known[index]?.said ?? 'a 304 that nobody asked for'
+          : saidByResponse(question, response)
         if (response.status === 200 && etag !== undefined) etags.set(JSON.stringify(question), { etag, said })
         check(question, said, sent.index)
       }
@@ -211,7 +232,8 @@ export async function runChaos ({ world, url, seed, operations, seconds, followM
   /** Roots are asked one after the other: what was said of each was right at some moment. */
   function isOfRootsInTurn (question: Question, said: Said, sent: number): boolean {
     const disks = history.since(sent).map(({ disk }) => disk)
-    const has = (root: Oracle, disk: DiskState, name: string): boolean => root.meaning(disk, name) !== root.meaning(disk, '')
+    const has = (root: Oracle, disk: DiskState, name: string): boolean =>
+      root.meaning(disk, name) !== root.meaning(disk, '')
     const lacked = (root: Oracle, name: string): boolean => disks.some((disk) => !has(root, disk, name))
     const { name } = question
     if (name !== '') {
@@ -229,15 +251,20 @@ export async function runChaos ({ world, url, seed, operations, seconds, followM
     if (question.kind !== 'skill') return false
     const window = history.since(sent)
     const earliest = history.at((window.at(-1)?.at ?? 0) - followMs)
-    return history.since(earliest).some((named) => [named, ...window].some(({ disk }) => isRight(disk, question, said, named.disk)))
+    return history.since(earliest).some((named) =>
+      [named, ...window].some(({ disk }) => isRight(disk, question, said, named.disk)))
   }
 
-  /** Only what changed meanwhile may be given up on; other names and permissions of a file count as changes of it too. */
+  /**
+   * Only what changed meanwhile may be given up on; other names and permissions of a file count as changes of it too.
+   */
   function gaveUp (question: Question, said: Said, sent: number): void {
     report.gaveUp++
     const window = history.since(sent)
     const possible = new Set(window.map(({ disk }) => expected(disk, question)))
-    if (possible.size === 1 && !window.some(({ index, what }) => index > sent && TOUCHING.test(what))) violate(question, said, sent)
+    if (possible.size === 1 && !window.some(({ index, what }) => index > sent && TOUCHING.test(what))) {
+      violate(question, said, sent)
+    }
   }
 
   function checkCanaries (question: Question | undefined, { text }: RawResponse, sent: number): void {
@@ -252,7 +279,9 @@ export async function runChaos ({ world, url, seed, operations, seconds, followM
       question,
       said: shorten(said),
       expected: [...new Set(window.map(({ disk }) => shorten(expected(disk, question))))],
-      history: before.slice(0, 2 * MAX_SHOWN_STEPS).map(({ index, what, disk }) => `${index >= sent ? '>' : ' '} ${index} ${what}${expected(disk, question) === said ? '   <- this is what was said' : ''}`)
+      history: before.slice(0, 2 * MAX_SHOWN_STEPS).map(
+        ({ index, what, disk }) =>
+          `${index >= sent ? '>' : ' '} ${index} ${what}${expected(disk, question) === said ? '   <- this is what was said' : ''}`)
     })
   }
 
@@ -269,13 +298,19 @@ export async function runChaos ({ world, url, seed, operations, seconds, followM
   async function checkFollowing (): Promise<void> {
     const skills = validSkills(history.last.disk)
     const listed = skills.length === 0 ? 'No skills currently available' : skills.join(', ')
-    await follows('the description of Skill', `Invoke skills based on available skill metadata. Skills: ${listed}`, async () => {
-      const [tool] = await getJson('/agent/tools?toolset=wave&format=anthropic') as ReadonlyArray<{ readonly description: string }>
-      return String(tool?.description)
-    })
-    const revisions = [...manifests(history.last.disk)].map(([name, said]) => [name, /"revision":"([^"]+)"/.exec(said)?.[1] ?? null] as const)
+    await follows('the description of Skill', `Invoke skills based on available skill metadata. Skills: ${listed}`,
+      async () => {
+        const [tool] = await getJson('/agent/tools?toolset=wave&format=anthropic') as ReadonlyArray<{
+          readonly description: string
+        }>
+        return String(tool?.description)
+      })
+    const revisions = [...manifests(history.last.disk)].map(([name, said]) =>
+      [name, /"revision":"([^"]+)"/.exec(said)?.[1] ?? null] as const)
     await follows('catalog entries', JSON.stringify(revisions.sort(([a], [b]) => a < b ? -1 : 1)), async () => {
-      const { skills = [] } = await getJson('/catalog?limit=500') as { readonly skills?: ReadonlyArray<{ readonly name: string, readonly revision?: string }> }
+      const { skills = [] } = await getJson('/catalog?limit=500') as {
+        readonly skills?: ReadonlyArray<{ readonly name: string, readonly revision?: string }>
+      }
       return JSON.stringify(skills.map(({ name, revision }) => [name, revision ?? null] as const))
     })
     await checkNews()
@@ -289,10 +324,13 @@ export async function runChaos ({ world, url, seed, operations, seconds, followM
     world.makeFile(`${path}/SKILL.md`, Buffer.from('---\nname: newcomer\ndescription: About wombats\n---\n'))
     await Promise.all([
       follows('search', 'newcomer', async () => {
-        const { skills = [] } = await getJson('/catalog?q=wombats') as { readonly skills?: ReadonlyArray<{ readonly name: string }> }
+        const { skills = [] } = await getJson('/catalog?q=wombats') as {
+          readonly skills?: ReadonlyArray<{ readonly name: string }>
+        }
         return skills.map(({ name }) => name).join()
       }),
-      follows('events', 'newcomer', async () => String(stream.events.find(({ data }) => data['name'] === 'newcomer')?.data['name']))
+      follows('events', 'newcomer', async () =>
+        String(stream.events.find(({ data }) => data['name'] === 'newcomer')?.data['name']))
     ])
     stream.destroy()
   }
@@ -322,21 +360,27 @@ function everyQuestion<Kind extends GetKind | CallKind> (kind: Kind): Array<Ques
   })
 }
 
-const QUESTIONS = new Map<string, readonly Question[]>([...GET_KINDS, ...CALL_KINDS].map((kind) => [kind, everyQuestion(kind)]))
+const QUESTIONS = new Map<string, readonly Question[]>(
+  [...GET_KINDS, ...CALL_KINDS].map((kind) => [kind, everyQuestion(kind)]))
 
 function choose<Kind extends GetKind | CallKind> (random: Random, kinds: readonly Kind[]): Question<Kind> {
   return random.pick(QUESTIONS.get(random.pick(kinds) ?? '') ?? []) as Question<Kind>
 }
 
 function inParts<Item> (items: readonly Item[]): Item[][] {
-  return Array.from({ length: Math.ceil(items.length / ASKED_TOGETHER) }, (_, index) => items.slice(index * ASKED_TOGETHER, (index + 1) * ASKED_TOGETHER))
+  return Array.from({ length: Math.ceil(items.length / ASKED_TOGETHER) },
+    (_, index) => items.slice(index * ASKED_TOGETHER, (index + 1) * ASKED_TOGETHER))
 }
 
 /** Manifests by what tells them apart. */
 function shorten (said: Said): string {
   if (said.startsWith('200 {"skill_name"') && said.includes('"files":')) {
-    const { files } = JSON.parse(said.slice('200 '.length)) as { readonly files: ReadonlyArray<{ readonly path: string, readonly size_bytes: number }> }
+    const { files } = JSON.parse(said.slice('200 '.length)) as {
+      readonly files: ReadonlyArray<{ readonly path: string, readonly size_bytes: number }>
+    }
     return `200 ${files.map(({ path, size_bytes: size }) => `${path} (${size})`).join(', ')}`
   }
-  return said.length > MAX_SHOWN_CHARACTERS ? `${said.slice(0, MAX_SHOWN_CHARACTERS)}… (${said.length} characters)` : said
+  return said.length > MAX_SHOWN_CHARACTERS
+    ? `${said.slice(0, MAX_SHOWN_CHARACTERS)}… (${said.length} characters)`
+    : said
 }

@@ -1,5 +1,7 @@
 import fs from 'node:fs'
-import { EMPTY_DISK, lookup, nodeAt, withEntry, withNode, withoutGarbage, type DiskState, type FileNode, type Node } from './model-disk.ts'
+import {
+  EMPTY_DISK, lookup, nodeAt, withEntry, withNode, withoutGarbage, type DiskState, type FileNode, type Node
+} from './model-disk.ts'
 
 /** What the kernel writes at once, in bytes. */
 const PAGE_BYTES = 4096
@@ -81,7 +83,10 @@ export class MirroredDisk {
     this.#put(`creat ${path}`, path, { kind: 'file', bytes: Buffer.alloc(0), mode: 0o644 })
   }
 
-  /** Writes over the beginning of a file, a page in each call, since readers see the pages of a longer one come; what is longer stays. */
+  /**
+   * Writes over the beginning of a file, a page in each call, since readers see the pages of a longer one come; what is
+   * longer stays.
+   */
   write (path: string, bytes: Buffer): void {
     const { inode, node } = this.#at<FileNode>(path)
     const descriptor = fs.openSync(this.#real(path), 'r+')
@@ -97,7 +102,8 @@ export class MirroredDisk {
   truncate (path: string, length: number): void {
     const { inode, node } = this.#at<FileNode>(path)
     fs.truncateSync(this.#real(path), length)
-    this.history.add(`truncate ${path} ${length}`, withNode(this.state, inode, { ...node, bytes: node.bytes.subarray(0, length) }))
+    this.history.add(`truncate ${path} ${length}`,
+      withNode(this.state, inode, { ...node, bytes: node.bytes.subarray(0, length) }))
   }
 
   /** `to` may be a file or a link, which is replaced. */

@@ -65,7 +65,11 @@ export function lookup (disk: DiskState, path: string, { follow = true, bound = 
   }
   const inode = trail.at(-1)?.inode ?? TOP
   const node = disk.get(inode)
-  return node === undefined ? MISSING : { found: true, inode, node, path: `/${trail.map(({ name }) => name).join('/')}` }
+  return node === undefined
+    ? MISSING
+    : {
+        found: true, inode, node, path: `/${trail.map(({ name }) => name).join('/')}`
+      }
 }
 
 export function nodeAt (disk: DiskState, path: string, follow = false): Node | undefined {
@@ -117,12 +121,14 @@ export const IGNORE_TEXTS: Readonly<Record<string, (segments: readonly string[],
   'docs/\n': (segments, isFolder) => (isFolder ? segments : segments.slice(0, -1)).includes('docs'),
   'link.md\n/data.bin\n': (segments) => segments.includes('link.md') || segments[0] === 'data.bin',
   'SKILL.md\n': (segments) => segments.includes('SKILL.md'),
-  '*\n!SKILL.md\n!.skillignore\n': (segments) => segments.length > 1 || !['SKILL.md', '.skillignore'].includes(segments[0] ?? '')
+  '*\n!SKILL.md\n!.skillignore\n': (segments) =>
+    segments.length > 1 || !['SKILL.md', '.skillignore'].includes(segments[0] ?? '')
 }
 
 /** Names of files that editors and systems leave behind, and secrets. */
 export const JUNK = [
-  '.DS_Store', 'notes.txt~', '.notes.txt.swp', '4913', '.env.local', 'node_modules/x/index.js', 'docs/__pycache__/a.pyc', '._notes.txt', '..data/SKILL.md'
+  '.DS_Store', 'notes.txt~', '.notes.txt.swp', '4913', '.env.local', 'node_modules/x/index.js',
+  'docs/__pycache__/a.pyc', '._notes.txt', '..data/SKILL.md'
 ] as const
 
 const HIDDEN_FOLDERS = ['.git', '.hg', '.svn', 'node_modules', '__pycache__', '..data']

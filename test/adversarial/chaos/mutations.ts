@@ -49,7 +49,8 @@ const OF_SKILLS: ReadonlyArray<readonly [weight: number, mutate: (world: World, 
     const junk = world.random.pick(JUNK)
     const path = `${skill}/${junk}`
     if (!world.disk.has(path) && world.makeWay(skill, junk)) yield world.makeFile(path, Buffer.from(CANARIES[2]))
-    else if (world.disk.has(path) && nodeAt(world.disk.state, `${skill}/docs`)?.kind === 'folder') yield world.disk.unlink(path)
+    else if (world.disk.has(path) && nodeAt(world.disk.state,
+      `${skill}/docs`)?.kind === 'folder') yield world.disk.unlink(path)
   }],
   [2, function * lockSkill ({ disk }, skill) { yield disk.chmod(skill, 0) }],
   [4, function * removeSkill (world, skill) {
@@ -89,28 +90,31 @@ const OF_SKILLS: ReadonlyArray<readonly [weight: number, mutate: (world: World, 
 ]
 
 /** Changes of a file or a link in a skill. */
-const OF_FILES: ReadonlyArray<readonly [weight: number, mutate: (world: World, file: string, node: Node) => Moments]> = [
+const OF_FILES: ReadonlyArray<readonly [weight: number, mutate: (world: World, file: string,
+  node: Node) => Moments]> = [
   // Each state is the beginning of the next.
-  [5, function * grow (world, file) {
-    for (let left = 2 + world.random.below(8); left > 0; left--) {
-      const node = nodeAt(world.disk.state, file)
-      if (node?.kind !== 'file' || node.mode === 0 || node.bytes.length > MAX_GROWN_BYTES) return
-      yield world.disk.write(file, Buffer.concat([node.bytes, world.content(file)]))
-    }
-  }],
-  [4, function * remove ({ disk }, file) { yield disk.unlink(file) }],
-  [4, function * rename ({ disk, random }, file) {
-    const to = `${parentOf(file)}/${random.pick(['notes.txt', 'other.txt', 'hard.txt', 'SKILL.md'])}`
-    if (to !== file && nodeAt(disk.state, to)?.kind !== 'folder') yield disk.rename(file, to)
-  }],
-  [3, function * linkHard (world, file, node) {
-    const to = world.skill()
-    if (to !== undefined && node.kind === 'file' && !world.disk.has(`${to}/hard.txt`)) yield world.disk.hardLink(file, `${to}/hard.txt`)
-  }],
-  [3, function * lock ({ disk }, file, node) {
-    if (node.kind === 'file') yield disk.chmod(file, node.mode === 0 ? 0o644 : 0)
-  }]
-]
+    [5, function * grow (world, file) {
+      for (let left = 2 + world.random.below(8); left > 0; left--) {
+        const node = nodeAt(world.disk.state, file)
+        if (node?.kind !== 'file' || node.mode === 0 || node.bytes.length > MAX_GROWN_BYTES) return
+        yield world.disk.write(file, Buffer.concat([node.bytes, world.content(file)]))
+      }
+    }],
+    [4, function * remove ({ disk }, file) { yield disk.unlink(file) }],
+    [4, function * rename ({ disk, random }, file) {
+      const to = `${parentOf(file)}/${random.pick(['notes.txt', 'other.txt', 'hard.txt', 'SKILL.md'])}`
+      if (to !== file && nodeAt(disk.state, to)?.kind !== 'folder') yield disk.rename(file, to)
+    }],
+    [3, function * linkHard (world, file, node) {
+      const to = world.skill()
+      if (to !== undefined && node.kind === 'file' && !world.disk.has(`${to}/hard.txt`)) {
+        yield world.disk.hardLink(file, `${to}/hard.txt`)
+      }
+    }],
+    [3, function * lock ({ disk }, file, node) {
+      if (node.kind === 'file') yield disk.chmod(file, node.mode === 0 ? 0o644 : 0)
+    }]
+  ]
 
 /** Changes of a place where a skill may be, of roots, and of what links lead to. */
 const OF_ROOTS: ReadonlyArray<readonly [weight: number, mutate: (world: World) => Moments]> = [
@@ -241,7 +245,8 @@ function * save (world: World, path: string, bytes: Buffer, isWhole = false): Mo
 }
 
 /** In one step, or with a moment in which there is nothing. */
-function * putLink ({ disk, random }: World, target: string, path: string, beside = `${parentOf(path)}/.next`): Moments {
+function * putLink ({ disk, random }: World, target: string, path: string,
+  beside = `${parentOf(path)}/.next`): Moments {
   const node = nodeAt(disk.state, path)
   if (node?.kind === 'folder') return
   if (random.oneIn(2)) {

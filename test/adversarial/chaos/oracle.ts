@@ -39,7 +39,9 @@ type Opened = { readonly bytes: Buffer } | { readonly refusal: Refusal }
 const MAIN_FILE = /^skill\.md$/i
 /** With lines that cannot be read, which make a skill invalid and leave name and description as they are. */
 const FRONTMATTER = /^---\nname: (.*)\ndescription: (.*)\n((?:(?!---).*\n)*)---\n/
-const MEDIA_TYPES: Readonly<Record<string, string>> = { bin: 'application/octet-stream', md: 'text/markdown', MD: 'text/markdown', txt: 'text/plain' }
+const MEDIA_TYPES: Readonly<Record<string, string>> = {
+  bin: 'application/octet-stream', md: 'text/markdown', MD: 'text/markdown', txt: 'text/plain'
+}
 
 export function createOracle ({ roots, linkTarget, folder, bound }: OracleOptions) {
   const catalogs = new WeakMap<DiskState, ReadonlyMap<string, ModelSkill> | undefined>()
@@ -52,7 +54,9 @@ export function createOracle ({ roots, linkTarget, folder, bound }: OracleOption
     for (const { root, at } of found) {
       for (const name of (at.found && at.node.kind === 'folder' ? at.node.entries : new Map<string, number>()).keys()) {
         const base = at.found ? skillFolder(disk, at.path, linkTarget, `${at.path}/${name}`) : undefined
-        if (base !== undefined && !skills.has(name)) skills.set(name, { name, type: root.type, folder: `${folder}${root.path}/${name}`, base })
+        if (base !== undefined && !skills.has(name)) {
+          skills.set(name, { name, type: root.type, folder: `${folder}${root.path}/${name}`, base })
+        }
       }
     }
     const catalog = found.some(({ at }) => at.found && at.node.kind === 'folder') ? skills : undefined
@@ -61,18 +65,23 @@ export function createOracle ({ roots, linkTarget, folder, bound }: OracleOption
   }
 
   /**
-   * What the contract wants as the answer to a question, were the disk in this state. It shares no code with the service.
+   * What the contract wants as the answer to a question, were the disk in this state. It shares no code with the
+   * service.
    * @param named the state in which a name was looked up, where that was another one
    */
   function expected (disk: DiskState, question: Question, named = disk): Said {
     const catalog = catalogOf(named)
-    if (catalog === undefined) return failure(question, 503, `Skills folder not found at path: ${folder}${roots[0]?.path}`)
+    if (catalog === undefined) {
+      return failure(question, 503, `Skills folder not found at path: ${folder}${roots[0]?.path}`)
+    }
     const { kind, name } = question
     if (kind === 'list') return success(JSON.stringify({ skills: [...catalog.keys()].sort() }))
     if (kind === 'list_skills') return spaced({ skills: [...catalog.keys()].sort() })
     if (kind === 'skill') return expectedByLabel(disk, named, catalog, question)
     const skill = catalog.get(name)
-    if (skill === undefined) return failure(question, 404, `Skill '${name}' not found${kind === 'Skill' ? '.' : ' in skills folder'}`)
+    if (skill === undefined) {
+      return failure(question, 404, `Skill '${name}' not found${kind === 'Skill' ? '.' : ' in skills folder'}`)
+    }
     if (kind === 'manifest') return expectedManifest(disk, skill, question)
     return question.path === '' ? expectedDocument(disk, skill, question) : expectedFile(disk, skill, question)
   }
@@ -82,7 +91,8 @@ export function createOracle ({ roots, linkTarget, folder, bound }: OracleOption
     if (expected(disk, question, named) === said) return true
     if (question.kind !== 'skill') return false
     const skills = [...catalogOf(named)?.values() ?? []]
-    const labelled = skills.filter((skill) => labelOf(named, skill) === question.name && 'bytes' in openMainFile(named, skill, 'SKILL.md'))
+    const labelled = skills.filter((skill) =>
+      labelOf(named, skill) === question.name && 'bytes' in openMainFile(named, skill, 'SKILL.md'))
     // The label gives the name, and the name the folder that has it now.
     return labelled.some((skill) => [skill, catalogOf(disk)?.get(skill.name)].some((meant) => {
       return meant !== undefined && expectedDocument(disk, meant, question) === said
@@ -94,7 +104,9 @@ export function createOracle ({ roots, linkTarget, folder, bound }: OracleOption
     const preferred = question.kind === 'Skill' || question.kind === 'skill' ? 'SKILL.md' : 'SKILL.MD'
     const opened = openMainFile(disk, skill, preferred)
     if ('refusal' in opened) {
-      if (opened.refusal === 'forbidden') return failure(question, 403, `Permission denied reading SKILL.MD for skill '${name}'`)
+      if (opened.refusal === 'forbidden') {
+        return failure(question, 403, `Permission denied reading SKILL.MD for skill '${name}'`)
+      }
       if (question.kind === 'Skill') return failure(question, 404, `Skill '${name}' is invalid`)
       return failure(question, 404, `SKILL.MD not found for skill '${name}'`)
     }
@@ -116,14 +128,18 @@ export function createOracle ({ roots, linkTarget, folder, bound }: OracleOption
   }
 
   /** K29: the frontmatter's name, then the folder's. */
-  function expectedByLabel (disk: DiskState, named: DiskState, catalog: ReadonlyMap<string, ModelSkill>, question: Question): Said {
+  function expectedByLabel (disk: DiskState, named: DiskState, catalog: ReadonlyMap<string, ModelSkill>,
+    question: Question): Said {
     const label = question.name
     const folder = catalog.get(label)
-    const isLabelled = (skill: ModelSkill) => 'bytes' in openMainFile(named, skill, 'SKILL.md') && labelOf(named, skill) === label
+    const isLabelled = (skill: ModelSkill) =>
+      'bytes' in openMainFile(named, skill, 'SKILL.md') && labelOf(named, skill) === label
     const skill = folder !== undefined && labelOf(named, folder) === label
       ? folder
       : [...catalog.values()].filter(isLabelled).sort((a, b) => a.name < b.name ? -1 : 1)[0] ?? folder
-    return skill === undefined ? failure(question, 404, `Skill "${label}" not found`) : expectedDocument(disk, skill, question)
+    return skill === undefined
+      ? failure(question, 404, `Skill "${label}" not found`)
+      : expectedDocument(disk, skill, question)
   }
 
   function expectedFile (disk: DiskState, skill: ModelSkill, question: Question): Said {
@@ -146,13 +162,17 @@ export function createOracle ({ roots, linkTarget, folder, bound }: OracleOption
     const encoding = isUtf8(bytes) ? 'utf-8' : 'latin-1'
     const content = bytes.toString(encoding === 'utf-8' ? 'utf8' : 'latin1')
     if (question.kind === 'read_file_in_skill') return content
-    return success(JSON.stringify({ success: true, skill_name: skill.name, file_path: path, content, size_bytes: bytes.length, encoding }))
+    return success(
+      JSON.stringify({
+        success: true, skill_name: skill.name, file_path: path, content, size_bytes: bytes.length, encoding
+      }))
   }
 
   function expectedManifest (disk: DiskState, skill: ModelSkill, question: Question): Said {
     if (!mayList(disk, skill.base)) return failure(question, 403, `Permission denied reading skill '${skill.name}'`)
     const files = [...walk(disk, skill.base, '')].sort((a, b) => a.path < b.path ? -1 : 1)
-    const revision = createHash('sha256').update(files.map(({ path, digest }) => `${digest} ${path}\0`).join('')).digest('hex')
+    const revision =
+      createHash('sha256').update(files.map(({ path, digest }) => `${digest} ${path}\0`).join('')).digest('hex')
     return success(JSON.stringify({ skill_name: skill.name, revision: `sha256:${revision}`, files }))
   }
 
@@ -182,14 +202,19 @@ export function createOracle ({ roots, linkTarget, folder, bound }: OracleOption
 
   function mainFiles (disk: DiskState, { base }: ModelSkill): readonly string[] {
     if (!mayList(disk, base)) return []
-    return [...folderAt(disk, base)?.entries.keys() ?? []].filter((name) => MAIN_FILE.test(name) && !isHiddenInModel(name, false, ignoreOf(disk, base)))
+    return [...folderAt(disk, base)?.entries.keys() ?? []].filter((name) =>
+      MAIN_FILE.test(name) && !isHiddenInModel(name, false, ignoreOf(disk, base)))
   }
 
   function labelOf (disk: DiskState, skill: ModelSkill): string {
     return frontmatterOf(disk, skill)?.name ?? skill.name
   }
 
-  function frontmatterOf (disk: DiskState, skill: ModelSkill): { readonly name: string, readonly description: string, readonly damage: string } | undefined {
+  function frontmatterOf (disk: DiskState, skill: ModelSkill): {
+    readonly name: string
+    readonly description: string
+    readonly damage: string
+  } | undefined {
     const main = openMainFile(disk, skill, 'SKILL.md')
     const match = 'bytes' in main && isUtf8(main.bytes) ? FRONTMATTER.exec(main.bytes.toString()) : null
     return match === null ? undefined : { name: match[1] ?? '', description: match[2] ?? '', damage: match[3] ?? '' }
@@ -205,14 +230,18 @@ export function createOracle ({ roots, linkTarget, folder, bound }: OracleOption
     const at = lookup(disk, `${base}/${path}`, { bound })
     if (!at.found) return { refusal: at.why === 'missing' && isBehindExit(disk, base, path) ? 'outside' : at.why }
     if (!at.path.startsWith(`${base}/`)) return { refusal: 'outside' }
-    if (isHiddenInModel(at.path.slice(base.length + 1), at.node.kind === 'folder', ignore)) return { refusal: 'missing' }
+    if (isHiddenInModel(at.path.slice(base.length + 1), at.node.kind === 'folder', ignore)) {
+      return { refusal: 'missing' }
+    }
     if (at.node.kind !== 'file') return { refusal: 'folder' }
     if (isHiddenInModel(path, false, ignore)) return { refusal: 'missing' }
     if (bound && (at.node.mode & 0o400) === 0) return { refusal: 'forbidden' }
     return { bytes: at.node.bytes }
   }
 
-  /** The text of a skill's ignore file. In a folder that the server may not search it has no say: nothing there is read. */
+  /**
+   * The text of a skill's ignore file. In a folder that the server may not search it has no say: nothing there is read.
+   */
   function ignoreOf (disk: DiskState, base: string): string | undefined {
     const at = lookup(disk, `${base}/.skillignore`, { follow: false, bound })
     return at.found && at.node.kind === 'file' ? at.node.bytes.toString() : undefined
@@ -221,7 +250,8 @@ export function createOracle ({ roots, linkTarget, folder, bound }: OracleOption
   /** K19: whether the last folder on the way to what is missing lies outside. */
   function isBehindExit (disk: DiskState, base: string, path: string): boolean {
     const segments = path.split('/')
-    const onTheWay = segments.slice(1).map((_, index) => lookup(disk, `${base}/${segments.slice(0, index + 1).join('/')}`, { bound }))
+    const onTheWay = segments.slice(1).map((_, index) =>
+      lookup(disk, `${base}/${segments.slice(0, index + 1).join('/')}`, { bound }))
     const last = onTheWay.findLast(({ found }) => found)
     return last?.found === true && last.path !== base && !last.path.startsWith(`${base}/`)
   }
@@ -235,14 +265,18 @@ export function createOracle ({ roots, linkTarget, folder, bound }: OracleOption
   function validSkills (disk: DiskState): readonly string[] {
     return [...catalogOf(disk)?.values() ?? []].flatMap((skill) => {
       const frontmatter = frontmatterOf(disk, skill)
-      return frontmatter?.name === skill.name && frontmatter.damage === '' ? [`${skill.name}: ${frontmatter.description}`] : []
+      return frontmatter?.name === skill.name && frontmatter.damage === ''
+        ? [`${skill.name}: ${frontmatter.description}`]
+        : []
     }).sort()
   }
 
   /** The manifest of each skill, as the answer to its question. */
   function manifests (disk: DiskState): ReadonlyMap<string, Said> {
     const skills = [...catalogOf(disk)?.values() ?? []]
-    return new Map(skills.map((skill) => [skill.name, expectedManifest(disk, skill, { kind: 'manifest', name: skill.name, path: '' })]))
+    return new Map(
+      skills.map((skill) =>
+        [skill.name, expectedManifest(disk, skill, { kind: 'manifest', name: skill.name, path: '' })]))
   }
 
   return { expected, isRight, meaning, manifests, validSkills }

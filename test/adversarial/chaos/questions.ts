@@ -35,19 +35,21 @@ export interface Question<Kind = GetKind | CallKind> {
 }
 
 /**
- * What an answer says, as a text to compare: `200 ` and the body, or its digest where it is bytes. Of an error it is the status
- * and the sentence, of a tool's message the content.
+ * What an answer says, as a text to compare: `200 ` and the body, or its digest where it is bytes. Of an error it is
+ * the status and the sentence, of a tool's message the content.
  */
 export type Said = string
 
 export function getRequest ({ kind, name, path }: Question<GetKind>, etag?: string): Buffer {
   const [accept, target] = GETS[kind]
-  return request('GET', target(name, path), { headers: [`Accept: ${accept}`, ...etag === undefined ? [] : [`If-None-Match: ${etag}`]] })
+  return request('GET', target(name, path),
+    { headers: [`Accept: ${accept}`, ...etag === undefined ? [] : [`If-None-Match: ${etag}`]] })
 }
 
 /** One POST with a tool call for each question. */
 export function toolCallRequest (questions: ReadonlyArray<Question<CallKind>>): Buffer {
-  const calls = questions.map(({ kind, name, path }) => ({ function: { name: kind, arguments: CALLS[kind](name, path) } }))
+  const calls = questions.map(({ kind, name, path }) =>
+    ({ function: { name: kind, arguments: CALLS[kind](name, path) } }))
   return jsonRequest('POST', '/agent/tool-call', calls)
 }
 

@@ -3,7 +3,9 @@ import { MirroredDisk } from './mirrored-disk.ts'
 import { folderAt, JUNK, nodeAt } from './model-disk.ts'
 import type { ModelRoot } from './oracle.ts'
 
-/** No answer may hold one of these: what lies outside the roots, in a sibling skill, and under a hidden name (K8, K19). */
+/**
+ * No answer may hold one of these: what lies outside the roots, in a sibling skill, and under a hidden name (K8, K19).
+ */
 export const CANARIES = ['canary-outside-the-roots', 'canary-of-a-sibling', 'canary-in-a-hidden-file'] as const
 
 /** Names that skills come and go under; `vault` stays, and holds a canary. */
@@ -11,8 +13,10 @@ export const NAMES = ['alpha', 'beta', 'gamma', 'delta', 'epsilon'] as const
 export const ASKED_NAMES = [...NAMES, 'vault', 'nobody'] as const
 export const LABELS = ['label-one', 'label-two'] as const
 export const MAIN_FILES = ['SKILL.md', 'SKILL.md', 'SKILL.md', 'SKILL.MD', 'Skill.md'] as const
-export const FILES = ['notes.txt', 'other.txt', 'docs/guide.md', 'docs/api.md', 'docs/deep/page.md', 'data.bin', 'large.bin', 'hard.txt'] as const
-export const ASKED_PATHS = [...MAIN_FILES, ...FILES, ...JUNK, '.skillignore', 'link.md', 'docs', 'docs/canary.txt', '.env', '.git/config', 'missing.txt'] as const
+export const FILES = ['notes.txt', 'other.txt', 'docs/guide.md', 'docs/api.md', 'docs/deep/page.md', 'data.bin',
+  'large.bin', 'hard.txt'] as const
+export const ASKED_PATHS = [...MAIN_FILES, ...FILES, ...JUNK, '.skillignore', 'link.md', 'docs', 'docs/canary.txt',
+  '.env', '.git/config', 'missing.txt'] as const
 
 export const ROOTS: readonly ModelRoot[] = [
   { path: '/a', type: 'project' },
@@ -28,7 +32,8 @@ export const LINKED = [`${LINK_TARGET}/one`, `${LINK_TARGET}/two`] as const
 export const STAGING = '/staging'
 
 /** Lines of frontmatter that cannot be read; name and description come before them, and stay. */
-export const DAMAGES = ['argument-hint: [a] [b]', 'metadata: {"a": 1 "b": 2}', 'license: [MIT', 'compatibility: "open', 'metadata: {\n}}'] as const
+export const DAMAGES = ['argument-hint: [a] [b]', 'metadata: {"a": 1 "b": 2}', 'license: [MIT',
+  'compatibility: "open', 'metadata: {\n}}'] as const
 
 const LARGE_BYTES = 300_000
 const MEDIUM_BYTES = 40_000
@@ -53,7 +58,11 @@ export function createRandom (seed: number): Random {
     mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
     return Math.floor(((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32 * bound)
   }
-  return { below, oneIn: (times) => below(times) === 0, pick: (values: readonly unknown[]) => values[below(values.length)] as never }
+  return {
+    below,
+    oneIn: (times) => below(times) === 0,
+    pick: (values: readonly unknown[]) => values[below(values.length)] as never
+  }
 }
 
 /** A disk full of skills that a seed decides on, and what it takes to change it at random. */
@@ -66,7 +75,10 @@ export class World {
   constructor (folder: string, seed: number) {
     this.disk = new MirroredDisk(folder)
     this.random = createRandom(seed)
-    for (const path of ['/a', '/b.1', '/b.2', '/personal', STAGING, '/outside', '/outside/skill', '/a/vault', LINK_TARGET]) this.disk.makeFolder(path)
+    for (const path of ['/a', '/b.1', '/b.2', '/personal', STAGING, '/outside', '/outside/skill', '/a/vault',
+      LINK_TARGET]) {
+      this.disk.makeFolder(path)
+    }
     this.disk.symlink('b.1', '/b')
     this.makeFile('/outside/canary.txt', Buffer.from(CANARIES[0]))
     this.makeFile('/outside/skill/SKILL.md', Buffer.from(CANARIES[0]))
@@ -112,8 +124,10 @@ export class World {
     switch (this.random.below(10)) {
       case 0: return body
       case 1: return Buffer.concat([Buffer.from([0xe9]), body])
-      case 2: return Buffer.from(`---\nname: ${this.random.pick(LABELS)}\ndescription: label ${token}\n---\n${body.toString()}`)
-      case 3: return Buffer.from(`---\nname: ${name}\ndescription: damaged ${token}\n${this.random.pick(DAMAGES)}\n---\n${body.toString()}`)
+      case 2: return Buffer.from(
+        `---\nname: ${this.random.pick(LABELS)}\ndescription: label ${token}\n---\n${body.toString()}`)
+      case 3: return Buffer.from(
+        `---\nname: ${name}\ndescription: damaged ${token}\n${this.random.pick(DAMAGES)}\n---\n${body.toString()}`)
       default: return Buffer.from(`---\nname: ${name}\ndescription: about ${token}\n---\n${body.toString()}`)
     }
   }
