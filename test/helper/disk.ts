@@ -92,16 +92,6 @@ export function failing (operation: DiskOperation, ending: string, code: string)
   }
 }
 
-/** A disk that lists the folder of one skill after `release`: until then the first index is not complete. */
-export function holdListing (name: string): { readonly disk: FaultyDisk, release (): void } {
-  let release = () => {}
-  const released = new Promise<void>((resolve) => { release = resolve })
-  const disk = createFaultyDisk({
-    intercept: (operation, path) => operation === 'readdir' && path.endsWith(`/${name}`) ? released : undefined
-  })
-  return { disk, release }
-}
-
 const SWAPPER = `
   import fs from 'node:fs'
   const [path, aside, link] = process.argv.slice(1)

@@ -1,5 +1,4 @@
-import { execFileSync } from 'node:child_process'
-import { createHash, createPrivateKey, generateKeyPairSync, type KeyObject, X509Certificate } from 'node:crypto'
+import { createHash, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -106,50 +105,6 @@ export interface StatementDraft {
   }
   unknown: boolean
 }
-
-const CA = 'basicConstraints=critical,CA:TRUE\nkeyUsage=critical,keyCertSign\n'
-
-/**
- * Root, intermediate and leaf, made by OpenSSL in a folder, which has `issuer.pem` and `leaf.pem`. `chain` is the PEM
- * of leaf and intermediate.
- * @param options.ca extensions of the intermediate
- * @param options.usage the key usage of the leaf; `more`: its other extensions
- */
-export function makeAuthority (
-  folder: string,
-  { usage = 'critical,digitalSignature', purpose = 'codeSigning', days = 365, ca = CA, more = '' } = {}
-) {
-  fs.mkdirSync(folder, { recursive: true })
-  const openssl = (...args: string[]): void => {
-    execFileSync('openssl', args, { cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] })
-  }
-  const newKey = (name: string): void => {
-    openssl('ecparam', '-name', 'secp384r1', '-genkey', '-noout', '-out', `${name}.key`)
-  }
-  const leafExtensions = ['basicConstraints=critical,CA:FALSE', `keyUsage=${usage}`, `extendedKeyUsage=${purpose}`,
-    more]
-  fs.writeFileSync(join(folder, 'issuer.ext'), ca)
-  fs.writeFileSync(join(folder, 'leaf.ext'), leafExtensions.join('\n'))
-  for (const name of ['root', 'issuer', 'leaf']) newKey(name)
-  openssl('req', '-x509', '-new', '-key', 'root.key', '-subj', '/CN=Root', '-days', '3650', '-out', 'root.pem')
-  for (const [name, issuer] of [['issuer', 'root'], ['leaf', 'issuer']] as const) {
-    openssl('req', '-new', '-key', `${name}.key`, '-subj', `/CN=${name}`, '-out', `${name}.csr`)
-    openssl('x509', '-req', '-in', `${name}.csr`, '-CA', `${issuer}.pem`, '-CAkey', `${issuer}.key`, '-CAcreateserial',
-      '-days', String(days), '-extfile', `${name}.ext`, '-out', `${name}.pem`)
-  }
-  const read = (name: string): string => fs.readFileSync(join(folder, name), 'utf8')
-  const privatePem = read('leaf.key')
-  const { publicKey } = new X509Certificate(read('leaf.pem'))
-  const publicPem = publicKey.export({ type: 'spki', format: 'pem' }).toString()
-  return {
-    folder,
-    issuers: [new X509Certificate(read('issuer.pem'))],
-    chain: read('leaf.pem') + read('issuer.pem'),
-    leaf: { privateKey: createPrivateKey(privatePem), publicKey, privatePem, publicPem }
-  }
-}
-
-export type Authority = ReturnType<typeof makeAuthority>
 
 /** Skills of folders that a policy guards. */
 export async function startGuarded (

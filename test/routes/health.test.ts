@@ -5,9 +5,19 @@ import { type Disk, localDisk } from '../../src/core/read/disk.ts'
 import { createSkillManager } from '../../src/core/skill-manager.ts'
 import { Shutdown } from '../../src/http/shutdown.ts'
 import { buildService } from '../helper/build.ts'
-import { createFaultyDisk, holdListing } from '../helper/disk.ts'
+import { createFaultyDisk, type FaultyDisk } from '../helper/disk.ts'
 
 const DEMO = { demo: { 'SKILL.md': '---\nname: demo\ndescription: A test\n---\n# Demo\n' } }
+
+/** A disk that lists the folder of one skill after `release`: until then the first index is not complete. */
+function holdListing (name: string): { readonly disk: FaultyDisk, release (): void } {
+  let release = () => {}
+  const released = new Promise<void>((resolve) => { release = resolve })
+  const disk = createFaultyDisk({
+    intercept: (operation, path) => operation === 'readdir' && path.endsWith(`/${name}`) ? released : undefined
+  })
+  return { disk, release }
+}
 
 t.test('K50: GET /livez says ok, and waits for no disk', async (t) => {
   let release = (): void => {}

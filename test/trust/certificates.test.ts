@@ -1,4 +1,4 @@
-import { spawnSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { createPrivateKey, sign as signBytes, X509Certificate } from 'node:crypto'
 import fs from 'node:fs'
 import { join } from 'node:path'
@@ -6,13 +6,55 @@ import { dsse } from '@sigstore/core'
 import t from 'tap'
 import { formatBundle, PAYLOAD_TYPE } from '../../src/trust/bundle.ts'
 import { parseTrust } from '../../src/trust/trust-file.ts'
-import { type Authority, makeAuthority, sign, statementAbout, trustOf, verify } from '../helper/signing.ts'
+import { sign, statementAbout, trustOf, verify } from '../helper/signing.ts'
 import { skill } from '../helper/skills.ts'
 
 const YEAR_MS = 365 * 86_400_000
 const FOREIGN = / not in the trust file: the certificate of 'CN=leaf' was issued by 'CN=issuer'$/
 const WITH_OPENSSL = { skip: spawnSync('openssl', ['version']).status !== 0 && 'openssl is not installed' }
 const CA = 'basicConstraints=critical,CA:TRUE\nkeyUsage=critical,keyCertSign\n'
+
+/**
+ * Root, intermediate and leaf, made by OpenSSL in a folder, which has `issuer.pem` and `leaf.pem`. `chain` is the PEM
+ * of leaf and intermediate.
+ * @param options.ca extensions of the intermediate
+ * @param options.usage the key usage of the leaf; `more`: its other extensions
+ */
+function makeAuthority (
+  folder: string,
+  { usage = 'critical,digitalSignature', purpose = 'codeSigning', days = 365, ca = CA, more = '' } = {}
+) {
+  fs.mkdirSync(folder, { recursive: true })
+  const openssl = (...args: string[]): void => {
+    execFileSync('openssl', args, { cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] })
+  }
+  const newKey = (name: string): void => {
+    openssl('ecparam', '-name', 'secp384r1', '-genkey', '-noout', '-out', `${name}.key`)
+  }
+  const leafExtensions = ['basicConstraints=critical,CA:FALSE', `keyUsage=${usage}`, `extendedKeyUsage=${purpose}`,
+    more]
+  fs.writeFileSync(join(folder, 'issuer.ext'), ca)
+  fs.writeFileSync(join(folder, 'leaf.ext'), leafExtensions.join('\n'))
+  for (const name of ['root', 'issuer', 'leaf']) newKey(name)
+  openssl('req', '-x509', '-new', '-key', 'root.key', '-subj', '/CN=Root', '-days', '3650', '-out', 'root.pem')
+  for (const [name, issuer] of [['issuer', 'root'], ['leaf', 'issuer']] as const) {
+    openssl('req', '-new', '-key', `${name}.key`, '-subj', `/CN=${name}`, '-out', `${name}.csr`)
+    openssl('x509', '-req', '-in', `${name}.csr`, '-CA', `${issuer}.pem`, '-CAkey', `${issuer}.key`, '-CAcreateserial',
+      '-days', String(days), '-extfile', `${name}.ext`, '-out', `${name}.pem`)
+  }
+  const read = (name: string): string => fs.readFileSync(join(folder, name), 'utf8')
+  const privatePem = read('leaf.key')
+  const { publicKey } = new X509Certificate(read('leaf.pem'))
+  const publicPem = publicKey.export({ type: 'spki', format: 'pem' }).toString()
+  return {
+    folder,
+    issuers: [new X509Certificate(read('issuer.pem'))],
+    chain: read('leaf.pem') + read('issuer.pem'),
+    leaf: { privateKey: createPrivateKey(privatePem), publicKey, privatePem, publicPem }
+  }
+}
+
+type Authority = ReturnType<typeof makeAuthority>
 
 /** Whether OpenSSL accepts a leaf below the issuer that is given to it alone. */
 function opensslAccepts ({ folder }: Authority): boolean {
