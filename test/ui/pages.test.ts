@@ -45,7 +45,8 @@ const FILES = {
 
 const { url: shared } = await buildService(t, { files: FILES })
 
-t.test('K74: / is the list of skills for browsers, and that of routes for programs; searches have addresses', async (t) => {
+t.test('K74: / is the list of skills for browsers, and that of routes for programs; searches ' +
+  'have addresses', async (t) => {
   const files = Object.fromEntries(Array.from({ length: 520 }, (_, index) => [
     `s${index}`, { 'SKILL.md': `---\nname: s${index}\ndescription: d\n---\n${index % 250 === 0 ? 'a\u200bb' : 'x'}\n` }
   ]))
@@ -54,7 +55,8 @@ t.test('K74: / is the list of skills for browsers, and that of routes for progra
   t.equal(page.status, 200)
   t.equal(page.headers.get('content-type'), 'text/html; charset=utf-8')
   t.match(page.headers.get('vary'), /Accept/)
-  t.match(page.text, /<h2><a href="\.\/ui\/skills\/s0"><bdi>s0<\/bdi><\/a><\/h2>\s*<p class="description" dir="auto">d</)
+  t.match(page.text,
+    /<h2><a href="\.\/ui\/skills\/s0"><bdi>s0<\/bdi><\/a><\/h2>\s*<p class="description" dir="auto">d</)
   t.match(page.text, /521 skills/)
   t.match(page.text, /<bdi>broken<\/bdi>[^]*1 error/, 'a skill with errors is there')
   for (const accept of ['*/*', 'application/json']) {
@@ -88,7 +90,8 @@ t.test('K74: / is the list of skills for browsers, and that of routes for progra
   // A choice that reads entries reads a bounded number for a page.
   const warned = await readAll('/?severity=warning')
   t.strictSame(warned.names, ['s0', 's250', 's500'])
-  t.match(warned.lines, [/ skills? with warnings among the first 500 of 521/, / on this page, which ends at 521 of 521/])
+  t.match(warned.lines,
+    [/ skills? with warnings among the first 500 of 521/, / on this page, which ends at 521 of 521/])
 })
 
 t.test('K74: the page of a skill says what it is for, how it is, how to use it, and what is in it', async (t) => {
@@ -128,7 +131,8 @@ t.test('K74: a page shows each finding with its fix, and offers no client what i
   t.ok(findings.length > 2)
   for (const { code } of findings) t.match(text, `<code>${code}</code>`)
   t.match(text, /<span class="label">Fix<\/span>/)
-  t.match(text, /<td>Agent Skills format<\/td><td><span class="verdict error">refuses it<\/span><\/td><td><a href="#\w+">/)
+  t.match(text,
+    /<td>Agent Skills format<\/td><td><span class="verdict error">refuses it<\/span><\/td><td><a href="#\w+">/)
   for (const [, code = ''] of text.matchAll(/<a href="#(\w+)"><code>/g)) {
     t.match(text, ` id="${code}">`, 'each reason leads to its finding')
   }
@@ -164,7 +168,8 @@ t.test('K74: a file has an address for each line, is rendered on request, or can
   const empty = (await file('empty.txt')).text
   t.match(empty, /The file is empty/)
   t.notMatch(empty, '1 line')
-  t.match((await file('logo.svg')).text, /<img src="[^"]*\/skills\/files\/files\/logo\.svg" alt="logo\.svg">[^]*&lt;svg/)
+  t.match((await file('logo.svg')).text,
+    /<img src="[^"]*\/skills\/files\/files\/logo\.svg" alt="logo\.svg">[^]*&lt;svg/)
   const large = (await file('large.txt')).text
   t.ok(large.length < 600_000, `${large.length} characters`)
   t.match(large, /1\.0 MB[^]*This is the beginning\.\s<a href="[^"]*">The whole file/)
@@ -210,7 +215,8 @@ t.test('K74: names of any characters work on every page, and no text of a skill 
   }
 })
 
-t.test('K74 K77: an edit is on the page that is loaded next, and changes the state that its script asks for', async (t) => {
+t.test('K74 K77: an edit is on the page that is loaded next, and changes the state that its ' +
+  'script asks for', async (t) => {
   const { url, root, folder } = await buildService(t, { files: { demo: skill('demo', { 'a.txt': 'first' }) } })
   for (const path of ['/', '/ui/skills/demo', '/ui/skills/demo/files/a.txt', '/ui/status']) {
     const page = await open(url + path)
@@ -235,7 +241,8 @@ t.test('K74: an error is a page for browsers and a problem for programs', async 
   t.equal(none.headers.get('retry-after'), '5')
   t.equal(none.headers.get('cache-control'), 'no-store')
   t.notOk(none.headers.has('etag'), 'an error is never what a client has')
-  for (const [path, status] of [['/ui/nope', 404], ['/ui/assets/catalog-0.css', 404], ['/ui/skills/nope', 503]] as const) {
+  for (const [path, status] of [['/ui/nope', 404], ['/ui/assets/catalog-0.css', 404],
+    ['/ui/skills/nope', 503]] as const) {
     t.equal((await open(url + path)).status, status, path)
   }
   const problem = await open(`${url}/ui/nope`, { headers: { accept: '*/*' } })
@@ -254,7 +261,9 @@ t.test('K74: style, script and icon are immutable under names that change with t
   t.match(headers.get('content-security-policy'), integrity)
   const assets = [...links.filter((link) => link.includes('/assets/')), script]
   t.equal(assets.length, 3)
-  const types: Readonly<Record<string, string>> = { css: 'text/css', js: 'application/javascript', svg: 'image/svg+xml' }
+  const types: Readonly<Record<string, string>> = {
+    css: 'text/css', js: 'application/javascript', svg: 'image/svg+xml'
+  }
   for (const asset of assets) {
     const { status, headers, text } = await open(new URL(asset, `${shared}/`).href, { headers: { accept: '*/*' } })
     t.equal(status, 200, asset)
@@ -352,7 +361,8 @@ t.test('K77: what changed in a skill since a revision that somebody had: files, 
     const { status, text } = await open(page + address)
     t.equal(status, 200)
     t.match(text, /<del>-Two &lt;b&gt;\.\n<\/del><ins>\+Three &lt;i&gt;\.\n<\/ins>/)
-    t.match(text, /SKILL\.md[^]*data\.bin[^]*Not compared here[^]*added<[^]*new\/name\.txt[^]*removed<[^]*gone\.txt[^]*old\.txt/)
+    t.match(text,
+      /SKILL\.md[^]*data\.bin[^]*Not compared here[^]*added<[^]*new\/name\.txt[^]*removed<[^]*gone\.txt[^]*old\.txt/)
     t.notMatch(text, 'z.md')
   }
   t.match((await open(`${page}/changes?from=sha256:${'0'.repeat(64)}`)).text, /is not kept any more/)
@@ -483,7 +493,8 @@ t.test('K64: pages show the view of the caller, and tell whoever may not what to
   t.match(await status(), /verdict good">ready<\/span> – 2 skills\.<\/p>\s*<section/)
   await service.breakAccess(`${access}nonsense: [`)
   const broken = await status()
-  t.match(broken, /ready<\/span>[^]*<li>the access file cannot be used as it is, so the last good one stays in force; the log/)
+  t.match(broken,
+    /ready<\/span>[^]*<li>the access file cannot be used as it is, so the last good one stays in force; the log/)
   t.notMatch(broken, /nonsense|access\.yaml/, 'the reason may quote the file')
   await service.setAccess(`${access}# fixed\n`)
   t.notMatch(await status(), 'cannot be used')
@@ -508,7 +519,8 @@ t.test('K74: a list is refined by validity, severity, folder and client, and cou
   })
   const list = async (query: string) => (await open(`${url}/${query}`)).text
   for (const [query, names] of [
-    ['?valid=true', ['good', 'hidden', 'other']], ['?valid=false', ['broken', 'long']], ['?severity=warning', ['hidden']],
+    ['?valid=true', ['good', 'hidden', 'other']], ['?valid=false', ['broken', 'long']], ['?severity=warning',
+      ['hidden']],
     ['?root=more', ['long', 'other']], ['?root=more&valid=true', ['other']], ['?root=nobody', []],
     ['?target=openai&valid=false', ['broken']], ['?target=claude-code&valid=false', []],
     ['?q=other&root=more', ['other']], ['?target=nobody&root=&q=', ['broken', 'good', 'hidden', 'long', 'other']]
@@ -533,7 +545,8 @@ t.test('K74: a list is refined by validity, severity, folder and client, and cou
   t.match(await list('?severity=warning'), /1 skill with warnings</)
   t.match(await list('?q=zzz&root=more'), '<a href="./?q=zzz">Search among all skills</a> <a href="./">Show all')
   const status = (await open(`${url}/ui/status`)).text
-  t.match(status, /ready<\/span> – 5 skills,\s*<a href="\.\.\/\?valid=false">2 with errors<\/a>,\s*1 entry left out: the log/)
+  t.match(status,
+    /ready<\/span> – 5 skills,\s*<a href="\.\.\/\?valid=false">2 with errors<\/a>,\s*1 entry left out: the log/)
 })
 
 t.test('K74: what a search has found is marked, in names, descriptions and other forms of the word', async (t) => {
