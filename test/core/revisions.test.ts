@@ -160,11 +160,10 @@ t.test('K59: what the present skill hides is not read from a revision that anoth
 })
 
 t.test('K59: what the present skill hides is not read from a namesake, and its own revision is named', async (t) => {
-  const service = await startTwo(t,
-    {
-      second: { demo: skill('demo', { 'a.txt': 'secret' }) },
-      new: { demo: skill('demo', { '.skillignore': 'a.txt\n' }) }
-    })
+  const service = await startTwo(t, {
+    second: { demo: skill('demo', { 'a.txt': 'secret' }) },
+    new: { demo: skill('demo', { '.skillignore': 'a.txt\n' }) }
+  })
   const revision = await revisionOf(service)
   fs.renameSync(join(service.folder, 'new/demo'), join(service.folder, 'first/demo'))
   const present = await revisionOf(service)

@@ -36,10 +36,9 @@ t.test('K13: 100 skills are listed in under a second, from nothing', async (t) =
 })
 
 t.test('K16 K21: a document and a file of 1 MiB take under 500 ms, a refusal 100 ms, a traversal 10 ms', async (t) => {
-  const { app } = await buildService(t,
-    {
-      files: { demo: skill('demo', { 'large.txt': 'x'.repeat(MEBIBYTE) }), large: { 'SKILL.md': 'x'.repeat(MEBIBYTE) } }
-    })
+  const { app } = await buildService(t, {
+    files: { demo: skill('demo', { 'large.txt': 'x'.repeat(MEBIBYTE) }), large: { 'SKILL.md': 'x'.repeat(MEBIBYTE) } }
+  })
   const call = async (tool: string, args: object) =>
     (await app.inject({ method: 'POST', url: `/agent/tools/${tool}`, payload: args })).body
   const read = async (path: string) => await call('read_file_in_skill', { skill_name: 'demo', file_path: path })

@@ -27,7 +27,9 @@ function checkProblem (t: Test, response: RawResponse, status: number, code: str
     connection: 'close',
     'x-content-type-options': 'nosniff'
   })
-  t.match(response.json(), { type: `urn:skillserve:problem:${code}`, title: /./, status, detail: /./, instance: '/', error: /./, code })
+  t.match(response.json(), {
+    type: `urn:skillserve:problem:${code}`, title: /./, status, detail: /./, instance: '/', error: /./, code
+  })
 }
 
 t.test('K48: what never becomes a request', async (t) => {
@@ -70,9 +72,11 @@ t.test('K48: what never becomes a request', async (t) => {
       checkProblem(t, await connection.send(bytes).response(), 400, 'bad_request')
       await connection.closed()
     }
-    const chunked = request('POST', '/ok', { headers: ['Content-Type: application/json', 'Transfer-Encoding: chunked'], body: 'zz\r\n{}\r\n0\r\n\r\n' })
+    const chunked = request('POST', '/ok',
+      { headers: ['Content-Type: application/json', 'Transfer-Encoding: chunked'], body: 'zz\r\n{}\r\n0\r\n\r\n' })
     t.equal((await rawRequest(url, chunked)).status, 400)
-    t.match(await service.logged(({ msg }) => msg === 'malformed HTTP request'), { level: 30, code: /^HPE_/, address: '127.0.0.1' })
+    t.match(await service.logged(({ msg }) => msg === 'malformed HTTP request'),
+      { level: 30, code: /^HPE_/, address: '127.0.0.1' })
   })
 
   t.test('other codings than chunks are 501, the last of their connection', async (t) => {
@@ -84,7 +88,8 @@ t.test('K48: what never becomes a request', async (t) => {
 
   t.test('whole requests before a malformed one are answered, and their connection is closed', async (t) => {
     const piped = await openRaw(url)
-    piped.send(Buffer.concat([repeated(10, request('GET', '/ok')), Buffer.from('GET /ok HTTP/1.1\r\nbad header\r\n\r\n')]))
+    piped.send(
+      Buffer.concat([repeated(10, request('GET', '/ok')), Buffer.from('GET /ok HTTP/1.1\r\nbad header\r\n\r\n')]))
     for (let index = 0; index < 10; index++) t.equal((await piped.response()).status, 200)
     await piped.closed()
     t.equal(piped.received.length, 0)
@@ -117,7 +122,8 @@ t.test('K56: slow clients', async (t) => {
   })
 
   t.test('K56: a slow head, a slow body and a silent connection get 408 and are closed', async (t) => {
-    const slowBody = request('POST', '/ok', { headers: ['Content-Type: application/json', 'Content-Length: 10'], body: '{' })
+    const slowBody = request('POST', '/ok',
+      { headers: ['Content-Type: application/json', 'Content-Length: 10'], body: '{' })
     for (const bytes of ['GET /ok HTTP/1.1\r\nHost: localhost\r\nX', slowBody, '']) {
       const connection = await openRaw(service.url)
       checkProblem(t, await connection.send(bytes).response(), 408, 'request_timeout')
@@ -141,7 +147,8 @@ t.test('K56: an answer that its client does not take is cut', async (t) => {
     app.server.setTimeout(100)
   })
   for (const path of ['/large', '/stream']) {
-    const [socket, unread] = await Promise.all([once(app.server, 'connection').then(([socket]) => socket as Socket), openRaw(url)])
+    const [socket, unread] = await Promise.all(
+      [once(app.server, 'connection').then(([socket]) => socket as Socket), openRaw(url)])
     unread.socket.pause()
     unread.send(request('GET', path))
     await new Promise((resolve) => { socket.once('close', resolve) })

@@ -8,13 +8,16 @@ import { mcpCall } from '../adversarial/attacks/attack-target.ts'
 const ARTIFACT = `/.well-known/agent-skills/demo/${'0'.repeat(64)}`
 
 /** In the order in which they are refused. */
-const COSTLY = ['/skills/demo/archive.zip', '/catalog', '/catalog?q=demo', '/.well-known/agent-skills/index.json', '/.well-known/skills/index.json', `${ARTIFACT}/archive.zip`]
-const USUAL = ['/skills', '/skills/demo', '/skills/demo/files', '/skills/demo/files/SKILL.md', '/catalog/demo', '/agent/tools', '/agent/prompt', '/openapi.json']
+const COSTLY = ['/skills/demo/archive.zip', '/catalog', '/catalog?q=demo', '/.well-known/agent-skills/index.json',
+  '/.well-known/skills/index.json', `${ARTIFACT}/archive.zip`]
+const USUAL = ['/skills', '/skills/demo', '/skills/demo/files', '/skills/demo/files/SKILL.md', '/catalog/demo',
+  '/agent/tools', '/agent/prompt', '/openapi.json']
 const PROBES = ['/livez', '/readyz']
 
 /** A service whose process is always past these limits. */
 async function buildOverloaded (t: Test, overload: OverloadOptions): Promise<Service> {
-  const service = await buildService(t, { options: { overload: { ...overload, sampleInterval: 10 } }, files: { demo: skill('demo') } })
+  const service = await buildService(t,
+    { options: { overload: { ...overload, sampleInterval: 10 } }, files: { demo: skill('demo') } })
   await until(() => service.app.isUnderPressure())
   return service
 }
@@ -26,14 +29,21 @@ t.test('K68: archives, search and lists with entries are refused first, then eve
   const busy = await buildOverloaded(t, { maxRssBytes: 1 })
   for (const target of COSTLY) {
     const response = await rawRequest(busy.url, request('GET', target))
-    t.match(response, { status: 503, headers: { 'retry-after': /^[1-9]\d*$/, 'content-type': 'application/problem+json', 'cache-control': 'no-store' } }, target)
+    t.match(response,
+      {
+        status: 503,
+        headers: {
+          'retry-after': /^[1-9]\d*$/, 'content-type': 'application/problem+json', 'cache-control': 'no-store'
+        }
+      }, target)
     t.match(response.json(), { code: 'overloaded' })
   }
   t.strictSame(new Set(await statusesOf(busy, [...USUAL, ...PROBES])), new Set([200]))
 
   const late = await buildOverloaded(t, { maxEventLoopDelay: Number.MIN_VALUE })
   for (const target of [...COSTLY, ...USUAL, '/nothing-is-here']) {
-    t.match(await rawRequest(late.url, request('GET', target)), { status: 503, headers: { 'retry-after': /^[1-9]\d*$/ } }, target)
+    t.match(await rawRequest(late.url, request('GET', target)),
+      { status: 503, headers: { 'retry-after': /^[1-9]\d*$/ } }, target)
   }
   t.equal((await rawRequest(late.url, jsonRequest('POST', '/agent/tools/list_skills', {}))).status, 503)
   t.strictSame(await statusesOf(late, PROBES), [200, 200])
@@ -53,18 +63,21 @@ t.test('K68: the page with the list of skills is refused with the lists, as a pa
   t.equal((await fetch(url)).status, 200, 'the list of doors')
 })
 
-t.test('K68: under overload a search is refused in the form of its door, and other calls of the same batch run', async (t) => {
+t.test('K68: under overload a search is refused in the form of its door, and other calls of the ' +
+  'same batch run', async (t) => {
   const { url } = await buildOverloaded(t, { maxRssBytes: 1 })
   const ask = async (bytes: Buffer) => (await rawRequest(url, bytes)).json()
 
-  t.match(await ask(jsonRequest('POST', '/agent/tools/search_skills', { query: 'demo' })), { error: 'The service is overloaded' })
+  t.match(await ask(jsonRequest('POST', '/agent/tools/search_skills', { query: 'demo' })),
+    { error: 'The service is overloaded' })
   const [search, list] = await ask(jsonRequest('POST', '/agent/tool-call', [
     { type: 'tool_use', id: 'a', name: 'search_skills', input: { query: 'demo' } },
     { type: 'tool_use', id: 'b', name: 'list_skills', input: {} }
   ])) as readonly object[]
   t.match(search, { type: 'tool_result', tool_use_id: 'a', is_error: true, content: /The service is overloaded/ })
   t.notMatch(list, { is_error: true })
-  const called = (await rawRequest(url, mcpCall('tools/call', { name: 'search_skills', arguments: { query: 'demo' } }))).text
+  const called =
+    (await rawRequest(url, mcpCall('tools/call', { name: 'search_skills', arguments: { query: 'demo' } }))).text
   t.match(called, /"isError":true/)
   t.match((await rawRequest(url, mcpCall('skills/list', {}))), { status: 503, headers: { 'retry-after': /^\d+$/ } })
   t.equal((await rawRequest(url, mcpCall('tools/list', {}))).status, 200)

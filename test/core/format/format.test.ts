@@ -353,12 +353,11 @@ t.test('K9: bytes that are not UTF-8 are one error', async t => {
   const rows = [Buffer.from('---\nname: caf\u00E9\n---\n', 'latin1'), Buffer.from(`\uFEFF${valid}`, 'utf16le'),
     Buffer.from([0, 1, 0xff])]
   for (const bytes of rows) {
-    t.match(parseSkillBytes(bytes, 'demo'),
-      {
-        frontmatter: {},
-        summary: { name: 'demo', description: '' },
-        findings: [{ code: 'main_file_not_utf8', severity: 'error' }]
-      })
+    t.match(parseSkillBytes(bytes, 'demo'), {
+      frontmatter: {},
+      summary: { name: 'demo', description: '' },
+      findings: [{ code: 'main_file_not_utf8', severity: 'error' }]
+    })
   }
 })
 
