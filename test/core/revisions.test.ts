@@ -200,6 +200,17 @@ t.test('K59: rules that were taken back hide nothing any more', async (t) => {
   t.equal(await textAt(service, revision), 'one')
 })
 
+t.test('K59: no reading of other files takes the place of a kept revision', async (t) => {
+  const { service, edit } = await start(t, { maxBytes: 100_000 })
+  const revision = await revisionOf(service)
+  edit('two')
+  for (const name of Array.from({ length: 40 }, (_, index) => `${index}.txt`)) {
+    fs.writeFileSync(join(service.root, 'other', name), name.repeat(40_000))
+    t.equal((await service.app.inject(`/skills/other/files/${name}`)).statusCode, 200)
+  }
+  t.equal(await textAt(service, revision), 'one')
+})
+
 t.test('K59: equal files of several revisions count once', async (t) => {
   const { service, edit } = await start(t, { maxBytes: 60_000 }, { 'a.txt': '0', 'b.txt': 'x'.repeat(40_000) })
   const revisions: string[] = []

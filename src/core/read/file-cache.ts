@@ -19,8 +19,9 @@ export const MAX_BUFFERED_FILE_BYTES = 262_144
 /** A streamed file up to this size, in bytes, is read for its digest first; of a larger one it may not be known. */
 export const MAX_HASHED_FIRST_BYTES = 8 * 1_048_576
 
-/** Room for contents besides those of kept revisions, in bytes, and what each takes besides its bytes. */
+/** Contents besides those of kept revisions, in bytes; the largest of them; and what each takes besides its bytes. */
 const CACHE_BYTES = 8 * 1_048_576
+const MAX_ENTRY_BYTES = CACHE_BYTES / 4
 const WEIGHT_PER_ENTRY = 2_048
 
 /** Files whose checksums are kept: about 300 bytes each. */
@@ -32,7 +33,14 @@ const MAX_CHECKSUMS = 150_000
  * time share one.
  */
 export class FileCache {
-  readonly #contents: LRUCache<string, FileContent>
+  readonly #contents = new LRUCache<string, FileContent>({
+    maxSize: CACHE_BYTES,
+    maxEntrySize: MAX_ENTRY_BYTES,
+    sizeCalculation: weightOf
+  })
+
+  /** Contents of kept revisions, which no other reading displaces. */
+  readonly kept: LRUCache<string, FileContent>
   readonly #checksums = new LRUCache<string, FileChecksums>({ maxSize: MAX_CHECKSUMS, sizeCalculation: () => 1 })
   /** States of files that are hashed while they are streamed. */
   readonly #streamed = new Set<string>()
@@ -44,25 +52,18 @@ export class FileCache {
 
   /** @param keptBytes room for the contents of kept revisions */
   constructor (keptBytes: number) {
-    this.#contents = new LRUCache({
-      maxSize: CACHE_BYTES + keptBytes,
-      sizeCalculation: ({ bytes }) => bytes.length + WEIGHT_PER_ENTRY
-    })
+    this.kept = new LRUCache({ maxSize: Math.max(keptBytes, 1), sizeCalculation: weightOf })
   }
 
   /** How much memory contents take, in bytes, and how often one was there. */
   get usage (): { readonly bytes: number, readonly hits: number, readonly misses: number } {
-    return { bytes: this.#contents.calculatedSize, hits: this.#hits, misses: this.#misses }
-  }
-
-  contentWith (digest: string): FileContent | undefined {
-    return this.#contents.get(digest)
+    return { bytes: this.#contents.calculatedSize + this.kept.calculatedSize, hits: this.#hits, misses: this.#misses }
   }
 
   /** The content of a file that is known to be in this state. */
   contentOf (stamp: FileStamp): FileContent | undefined {
     const checksums = this.#checksums.get(stateId(stamp))
-    const content = checksums && this.contentWith(checksums.digest)
+    const content = checksums && this.#contentWith(checksums.digest)
     if (content !== undefined) this.#hits++
     return content
   }
@@ -155,12 +156,20 @@ export class FileCache {
       if (known !== undefined) return known
       const bytes = await file.readAll()
       const checksums = this.#learn(file, this.#knownOf(file) ?? checksumsOf(bytes))
-      const content = this.contentWith(checksums.digest) ?? new FileContent(bytes, checksums)
+      const content = this.#contentWith(checksums.digest) ?? new FileContent(bytes, checksums)
       this.#misses++
       if (isKept) this.#contents.set(content.digest, content)
       return content
     })
   }
+
+  #contentWith (digest: string): FileContent | undefined {
+    return this.#contents.get(digest) ?? this.kept.get(digest)
+  }
+}
+
+function weightOf ({ bytes }: FileContent): number {
+  return bytes.length + WEIGHT_PER_ENTRY
 }
 
 /** A large file, open; the caller closes it. */

@@ -24,7 +24,7 @@ export interface KeptRevision extends HandedOut {
   readonly contents: ReadonlyMap<string, FileContent>
 }
 
-/** Of an entry and of each file in it, besides the bytes. */
+/** What the manifest of a revision takes for each file, in bytes. */
 const WEIGHT_PER_FILE = 512
 
 /**
@@ -41,31 +41,36 @@ export class KeptRevisions {
   constructor (files: FileCache, keepMs: number, maxBytes: number) {
     this.#files = files
     this.#maxBytes = maxBytes
-    this.#revisions = new LRUCache({ maxSize: Math.max(maxBytes, 1), ttl: keepMs, updateAgeOnGet: true })
+    this.#revisions = new LRUCache({
+      maxSize: Math.max(maxBytes, 1),
+      ttl: keepMs,
+      updateAgeOnGet: true,
+      sizeCalculation: ({ manifest: { files } }) => (files.length + 1) * WEIGHT_PER_FILE
+    })
   }
 
   /**
    * Keeps a revision that an answer names, as far as there is room. One in a list takes no other's place.
-   * @param read puts the content of a file with this very digest into the file cache
+   * @param read gives the content of a file with this very digest
    */
   async keep (
-    skill: IndexedSkill, snapshot: Snapshot, isListed: boolean, read: (file: ManifestFile) => Promise<unknown>
+    skill: IndexedSkill, snapshot: Snapshot, isListed: boolean, read: (file: ManifestFile) => Promise<FileContent>
   ): Promise<void> {
     const { root, name } = skill
     const { revision, files } = snapshot.manifest
     const key = keyOf(root, name, revision)
     await this.#share(key, async () => {
       if (this.get(root, name, revision) !== undefined) return
-      const absent = new Map(files.filter(({ digest }) => this.#files.contentWith(digest) === undefined)
-        .map((file) => [file.digest, file]))
+      const { kept } = this.#files
+      const absent = new Map(files.filter(({ digest }) => !kept.has(digest)).map((file) => [file.digest, file]))
       let size = (files.length + 1) * WEIGHT_PER_FILE
       for (const file of absent.values()) size += file.size_bytes
-      if (size + (isListed ? this.#revisions.calculatedSize : 0) > this.#maxBytes) return
+      if (size + (isListed ? kept.calculatedSize : 0) > this.#maxBytes) return
       for (const file of absent.values()) {
         await yieldIfNeeded()
-        await read(file)
+        kept.set(file.digest, await read(file))
       }
-      this.#revisions.set(key, { ...snapshot, skill }, { size })
+      this.#revisions.set(key, { ...snapshot, skill })
     })
   }
 
@@ -73,7 +78,7 @@ export class KeptRevisions {
     const kept = this.#revisions.get(keyOf(root, name, revision))
     const contents = new Map<string, FileContent>()
     for (const { path, digest } of kept?.manifest.files ?? []) {
-      const content = this.#files.contentWith(digest)
+      const content = this.#files.kept.get(digest)
       if (content === undefined) return undefined
       contents.set(path, content)
     }

@@ -189,8 +189,9 @@ export class PresentState extends SkillState {
     if (this.#digests.size > snapshot.manifest.files.length) throw changed('a file went away after it was read')
     if (!this.#isKept) return snapshot
     await this.#catalog.kept.keep(this.#found, snapshot, isListed, async ({ path, digest, size_bytes: size }) => {
-      const { content } = await this.#catalog.files.read(this.#placeOf(path), size)
+      const { content } = await this.#catalog.files.read(this.#placeOf(path), size, false)
       if (content.digest !== digest) throw changed('a file changed before its revision was named')
+      return content
     })
     return snapshot
   }
