@@ -38,7 +38,6 @@ export class View {
   /** Identifies the set of skills: a cursor of one is not valid for another. Empty where all callers see the same. */
   readonly scope: string
   readonly parts: ViewParts
-  /** The grant of a root, by its name. */
   readonly grantOf: GrantOf
   protected readonly visible: VisibleSkills
   #feed: ChangeFeed | undefined

@@ -8,15 +8,11 @@ const BOM = Buffer.from('\uFEFF')
 const OPENING_FENCE = /^(?:\xEF\xBB\xBF)?---[ \t]*(?:\r?\n|$)/
 const CLOSING_FENCE = /(?<=\n)---[ \t]*(?:\r?\n|$)/g
 
-function startsWithBom (bytes: Buffer): boolean {
-  return bytes.subarray(0, BOM.length).equals(BOM)
-}
-
 /** Finds the two fences: the first line, and the next one that is `---`. Linear in the bytes, whatever they are. */
 export function locateFrontmatter (bytes: Buffer): FrontmatterLocation {
   // In Latin-1 an index is a byte offset.
   const text = bytes.toString('latin1')
-  const fileStart = startsWithBom(bytes) ? BOM.length : 0
+  const fileStart = bytes.subarray(0, BOM.length).equals(BOM) ? BOM.length : 0
   const start = OPENING_FENCE.exec(text)?.[0].length
   if (start === undefined) return { kind: 'missing', bodyStart: fileStart }
   CLOSING_FENCE.lastIndex = start

@@ -39,11 +39,6 @@ const NOT_PLAIN = /^[@`*%!,\]}]|^[-?:][ \t]|:[ \t]|:$|[^\P{Cc}\t]/u
 /** Values in quotes, over several lines, or in flow style are never repaired. */
 const STRUCTURED_VALUE = /^["'|>[{]/
 
-/** Whether a value in one line needs no quotes, as far as those marks tell. */
-function isPlainScalar (value: string): boolean {
-  return !NOT_PLAIN.test(value)
-}
-
 /**
  * Reads the YAML between the fences: YAML 1.2 core types, no aliases, bounded depth and size. If js-yaml fails, a
  * second pass takes the refused one-line values as text. Never throws.
@@ -152,7 +147,7 @@ export function quotePlainValues (source: string): { text: string, fields: strin
     if (colon < 1 || isContinued || /^[\s#]/.test(line)) return line
     const value = line.slice(colon + 1).trim()
     const beforeComment = value.split(/[ \t]#/, 1)[0] ?? value
-    if (value.startsWith('#') || STRUCTURED_VALUE.test(value) || isPlainScalar(beforeComment)) return line
+    if (value.startsWith('#') || STRUCTURED_VALUE.test(value) || !NOT_PLAIN.test(beforeComment)) return line
     fields.push(line.slice(0, colon))
     return `${line.slice(0, colon)}: ${quoteScalar(value)}`
   })

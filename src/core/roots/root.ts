@@ -177,13 +177,8 @@ export class Root implements RootFolder {
       this.failure = undefined
       this.listing = found
       // Something may have been mounted.
-      this.#chooseDisk(found.realPath)
+      if (this.#parts.disk === undefined) this.disk = diskOf(found.realPath, ...this.linkTargets)
     }
     this.#parts.onListed(this, before)
-  }
-
-  /** The disk that fits where the root lies, and where its links may lead. */
-  #chooseDisk (path: string): void {
-    if (this.#parts.disk === undefined) this.disk = diskOf(path, ...this.linkTargets)
   }
 }
