@@ -19,7 +19,7 @@ export interface EntryFilter<Validated extends ValidatedEntry = ValidatedEntry> 
   accepts (entry: CatalogEntry & Validated): boolean
 }
 
-export interface CatalogQuestion<Validated extends ValidatedEntry = ValidatedEntry> {
+interface CatalogQuestion<Validated extends ValidatedEntry = ValidatedEntry> {
   /** Words to search for; blank means no search. */
   readonly query?: string | undefined
   readonly valid?: boolean | undefined

@@ -11,7 +11,7 @@ export const KNOWN_FIELDS: ReadonlySet<string> = new Set(
 )
 
 /** Fields that Claude Code, VS Code or Cursor read besides those of the format. */
-export const AGENT_FIELDS: ReadonlySet<string> = new Set([
+const AGENT_FIELDS: ReadonlySet<string> = new Set([
   'when_to_use', 'argument-hint', 'arguments', 'disable-model-invocation', 'user-invocable', 'disallowed-tools',
   'model', 'effort', 'context', 'background', 'agent', 'hooks', 'paths', 'shell'
 ])

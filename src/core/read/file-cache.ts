@@ -173,7 +173,7 @@ function weightOf ({ bytes }: FileContent): number {
 }
 
 /** A large file, open; the caller closes it. */
-export class StreamedFile {
+class StreamedFile {
   readonly kind = 'stream'
   readonly size: number
   /** Whether its text is UTF-8: by its first bytes, until all have been read. */

@@ -4,7 +4,7 @@ import type { Disk } from './disk.ts'
 import { asRefused, isInconclusive } from './refused.ts'
 
 /** The kernel's clock ticks this slowly at most. Some file systems have whole seconds only, or every second one. */
-export const RACY_WINDOW_MS = 25
+const RACY_WINDOW_MS = 25
 const COARSE_WINDOW_MS = 2_025
 
 /** The five fields out of eighteen: an index of thousands keeps no more than it compares. */

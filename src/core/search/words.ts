@@ -3,7 +3,7 @@ import { MAX_SEARCHED_CHARACTERS } from '../shared/limits.ts'
 
 /** Words of a query that are searched for, and the longest of these, in characters. */
 const MAX_QUERY_TERMS = 16
-export const MAX_TERM_CHARACTERS = 64
+const MAX_TERM_CHARACTERS = 64
 
 /** Letters, digits and marks; scripts that are written without blanks between words. */
 const LETTER = String.raw`[\p{L}\p{N}\p{M}]`

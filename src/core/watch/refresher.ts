@@ -14,7 +14,7 @@ const POLL_MS = 1_000
 /** How long lists wait for the first index of a slow root, in milliseconds: as long as a disk may take for a call. */
 const SLOW_INDEX_MS = 5_000
 
-export interface Refresh {
+interface Refresh {
   readonly root: Root
   readonly milliseconds: number
   /** What was there before is served. */

@@ -6,7 +6,7 @@ import { RootWatcher, type WatcherState } from './watcher.ts'
 /** What happens within this time after an event is compared with it, in milliseconds. */
 const COLLECT_MS = 50
 
-export interface FollowerOptions {
+interface FollowerOptions {
   readonly root: Root
   /** Compares skills of the root, all by default, with the disk. */
   readonly compare: (names?: ReadonlySet<string>) => Promise<void>
