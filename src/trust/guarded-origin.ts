@@ -49,7 +49,7 @@ export class GuardedOrigin implements Origin {
   readonly #publisher: Publisher
   readonly #folder: string
   #release = (): void => {}
-  #skills: Promise<SkillManager> | undefined
+  #skills: SkillManager | undefined
   /** Names of the skills that may have changed. */
   #due: Set<string> | 'all' = 'all'
 
@@ -75,7 +75,8 @@ export class GuardedOrigin implements Origin {
   /** Checks the skills that may have changed, and publishes copies of those that are accepted. */
   async check (signal: AbortSignal): Promise<void> {
     if (!this.listing.isGuarded) return await this.close()
-    const skills = await this.#open()
+    // Checks do not overlap.
+    const skills = this.#skills ??= await this.#follow()
     // Changes before the first index are not reported.
     await skills.indexed()
     if (!await this.#publisher.restore()) this.#due = 'all'
@@ -101,23 +102,17 @@ export class GuardedOrigin implements Origin {
 
   /** Ends the work on copies. */
   async close (): Promise<void> {
-    const skills = this.#skills
+    await this.#skills?.close()
     this.#skills = undefined
-    await (await skills)?.close()
     this.#release()
     this.listing.take(undefined)
-  }
-
-  async #open (): Promise<SkillManager> {
-    return await (this.#skills ??= this.#follow().catch((error: unknown) => {
-      this.#skills = undefined
-      throw error
-    }))
   }
 
   /** Opens the folder for the copies, and follows the skills of the original root. */
   async #follow (): Promise<SkillManager> {
     const { state, log, polling = false, linkTargets } = this.#options
+    // After a failure the folder is still claimed.
+    this.#release()
     const { folder, release } = await state.claim(this.#folder)
     this.#release = release
     await this.#publisher.open(folder)
