@@ -19,7 +19,7 @@ type AppSettings = 'allowedHosts' | 'allowedOrigins' | 'trustedProxies' | 'baseP
 export interface AppOptions extends Pick<Config, 'host'>, Partial<Pick<Config, AppSettings>> {
   readonly skills: View
   /** The sources other than folders. */
-  readonly sources?: Pick<Sources, 'status' | 'hooks' | 'githubOf'>
+  readonly sources?: Pick<Sources, 'status' | 'hooks'>
   readonly registry: ToolRegistry
   readonly logger: FastifyBaseLogger
   /** Named to MCP clients. */

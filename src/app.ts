@@ -82,7 +82,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   await app.register(conditional, { cacheSeconds: options.cacheSeconds ?? 0, shutdown })
   await app.register(overload, { overload: options.overload })
   for (const plugin of options.plugins ?? []) await app.register(plugin)
-  await app.register(openapi, { version, basePath })
+  await app.register(openapi, { version, basePath, hasAccess: access !== undefined })
 
   await app.register(async (routes) => {
     await routes.register(doorsRoute, { version, forBrowsers: pages?.forBrowsers })

@@ -31,12 +31,14 @@ export async function startSummary ({ skills, config, version, url }: StartedSer
       : ROOT_PROBLEMS[state]
     return `  ${path}: ${what}`
   })
+  const invalidSkills = skills.indexedNames().filter((name) => skills.findIndexed(name)?.valid === false).length
+  const invalid = invalidSkills === 0 ? '' : ` (${counted(invalidSkills, 'invalid skill')}: ${url}/?valid=false)`
   const more = folders.length - MAX_FOLDERS
   return [
     `skillserve ${version}: ${counted(skills.indexedNames().length, 'skill')}, ${counted(total, 'finding')}`,
     ...folders.slice(0, MAX_FOLDERS),
     ...more > 0 ? [`  and ${counted(more, 'more folder', 'more folders')}`] : [],
-    ...config.ui ? [`  page        ${url}/`] : [],
+    ...config.ui ? [`  page        ${url}/${invalid}`] : [],
     `  MCP         ${url}/mcp`,
     `  tool calls  ${url}/agent/tool-call`,
     ''

@@ -59,6 +59,16 @@ export async function hasSkills (folder: string): Promise<boolean> {
   return false
 }
 
+/**
+ * What authors mean without a path: `./skills`, else the skill or the folder of skills that they are in.
+ * @throws ConfigError when neither is there
+ */
+export async function defaultPath (cwd: string): Promise<string> {
+  if (existsSync(resolve(cwd, 'skills'))) return 'skills'
+  if (await hasSkills(cwd)) return '.'
+  throw new ConfigError('there is no ./skills, and no skill here: name a folder of skills, a skill, or a SKILL.md')
+}
+
 function isBareWord (text: string): boolean {
   return text !== '.' && text !== '..' && !text.includes('/') && !text.includes(sep)
 }

@@ -62,10 +62,11 @@ read again within two seconds of a change, and at SIGHUP, which also reads --con
 reopens the audit log.
 Exits with 0 after SIGTERM or SIGINT, with 1 for a setting that cannot be used and after an unexpected error.`)
 
-  add('dev <DIR...>', 'preview folders of skills while they are written', () => import('./commands/dev.ts'),
-    ['port', 'linkTargets', 'layout', 'stateDir'])
+  add('dev [DIR...]', 'preview folders of skills, or one skill, while they are written',
+    () => import('./commands/dev.ts'), ['port', 'linkTargets', 'layout', 'stateDir'])
     .option('--no-open', 'print the address only; otherwise a browser opens it, where there is a desktop')
     .addHelpText('after', `
+DIR is as for validate: default ./skills, else the skill or the folder of skills that you are in.
 Serves the folders on this machine only. An open page is loaded again when what it shows is saved; findings and token
 counts of each skill that is saved are printed here. Exits with 0 after SIGTERM or SIGINT.`)
 
@@ -97,9 +98,9 @@ NAME is the folder to make, such as skills/my-skill. Exits with 1 when it is the
     .option('--baseline <FILE>', 'accept the findings in FILE')
     .option('--write-baseline', 'accept all current findings: write them to the baseline file')
     .addHelpText('after', `
-PATH is a folder of skills, a skill, a SKILL.md, or the address of a source; default ./skills. A file .skillserve.yaml
-next to the skills, or above them up to the working folder, may hold targets, fail_on, max_warnings and baseline. Flags
-override it.
+PATH is a folder of skills, a skill, a SKILL.md, or the address of a source; default ./skills, else the skill or the
+folder of skills that you are in. A file .skillserve.yaml next to the skills, or above them up to the working folder,
+may hold targets, fail_on, max_warnings and baseline. Flags override it.
 
 Exits with 0 when nothing fails, with 1 when something does, with 2 for wrong use and for a path without skills, with 3
 after a fault of this program.`)

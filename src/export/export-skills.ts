@@ -101,7 +101,7 @@ export async function exportSkills (
   const names = await namesIn(folder)
   // The manifest is written first, so a folder with an interrupted export has one too.
   if (names.length > 0 && !isManifest(await readText(join(folder, MANIFEST)))) {
-    throw new ExportError('holds something else than an earlier export: name an empty or a new folder')
+    throw new ExportError('is not empty and not an earlier export: name an empty or a new folder')
   }
   const discovery = new Discovery(skills, { isComplete: true })
   const { '0.2.0': index, '0.1.0': legacyIndex } = await discovery.indexes()

@@ -19,7 +19,7 @@ export const TARGET_ORIGIN = /^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i
 const ADDRESS = /\bGET (?=\/)/g
 
 /** The tools' name of the main file, in their own sentences. */
-const MAIN_FILE = /SKILL\.MD(?= (?:not found|too large|contains|for skill) )/
+export const MAIN_FILE = /SKILL\.MD(?= (?:not found|too large|contains|for skill) )/
 
 /** Headers that describe the answer which a route had begun, and not the error that replaces it. */
 const HEADERS_OF_CONTENT = [

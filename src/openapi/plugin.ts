@@ -11,6 +11,8 @@ const NOT_MODIFIED = { description: 'The content is the one that If-None-Match n
 interface OpenapiOptions {
   readonly version: string
   readonly basePath: string
+  /** Whether callers may need a token. */
+  readonly hasAccess: boolean
 }
 
 /** Swagger UI has its own scripts and styles, and fetches the document: nothing else may run on the page. */
@@ -20,7 +22,17 @@ const CSP = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inl
 /** The OpenAPI document of the routes that are registered afterwards, and a page that shows it. */
 export const openapi = fp<OpenapiOptions>(async function openapi (app, options) {
   await app.register(swagger, documentOptions(options))
-  await app.register(swaggerUi, { routePrefix: `${options.basePath}/docs`, staticCSP: CSP })
+  await app.register(swaggerUi, {
+    routePrefix: `${options.basePath}/docs`,
+    staticCSP: CSP,
+    transformSpecification: (document) => ({
+      ...document,
+      // The way back from the page.
+      info: { ...document['info'], description: `[All skills](../)\n\n${document['info'].description}` },
+      // The page shows locks for what may need a token.
+      ...!options.hasAccess && { security: [], components: { ...document['components'], securitySchemes: undefined } }
+    })
+  })
 }, { name: 'openapi' })
 
 /** What @fastify/swagger makes the OpenAPI document with, besides the schemas of the routes. */

@@ -9,7 +9,6 @@ import type { Environment } from '../operator/setting.ts'
 import type { SourceStatus } from '../schemas/health.ts'
 import { type Approve, FetchedOrigin } from './fetched-origin.ts'
 import { FolderOrigin } from './folder/folder-origin.ts'
-import { githubState } from './git/github.ts'
 import { identityOf, kindOf, type RootSpec } from './kinds.ts'
 import { type StateFolder, unwritable } from './publish/state-folder.ts'
 import { failureOf } from './source-error.ts'
@@ -154,12 +153,6 @@ export class Sources {
       const secretFile = spec.kind === 'folder' ? undefined : spec.webhookSecretFile
       return secretFile === undefined ? [] : [{ secretFile, checkSoon: () => { sync?.checkSoon() } }]
     })
-  }
-
-  /** What the source of this name published, when it came from GitHub. */
-  githubOf (name: string) {
-    const { spec, sync } = this.#find(name) ?? {}
-    return spec === undefined || spec.kind === 'folder' ? undefined : githubState(spec, sync?.status.revision)
   }
 
   /** The name that was given to a source: it has a number here when another one has the name. */

@@ -3,6 +3,7 @@ import { mediaType } from '../core/read/media-type.ts'
 import type { Manifest } from '../core/shared/skill.ts'
 import type { SkillState } from '../core/revisions/state.ts'
 import { SkillError } from '../core/shared/errors.ts'
+import { MAIN_FILE } from '../http/problem.ts'
 import { withoutEndSlashes } from '../core/shared/text.ts'
 import { type CatalogEntry, describeState } from '../listing/entry.ts'
 import { type EntryVerdicts, type Validator, TARGET_NAMES, type TargetVerdict } from '../verdicts/index.ts'
@@ -74,7 +75,7 @@ async function readContent (state: SkillState, path: string): Promise<Omit<Shown
   }
 }
 
-/** The sentence of an error in place of content that cannot be read. A skill that changed is read again as a whole. */
+/** Returns the error message if the content cannot be read; rethrows if the skill changed or is gone. */
 async function orSentence<T> (read: () => T | Promise<T>): Promise<T | string> {
   try {
     return await read()
@@ -82,6 +83,6 @@ async function orSentence<T> (read: () => T | Promise<T>): Promise<T | string> {
     if (!(error instanceof SkillError) || error.code === 'skill_changing' || error.code === 'skill_not_found') {
       throw error
     }
-    return error.message
+    return error.message.replace(MAIN_FILE, 'SKILL.md')
   }
 }

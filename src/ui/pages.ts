@@ -6,7 +6,6 @@ import type { View } from '../core/view.ts'
 import type { SkillsOf } from '../http/callers.ts'
 import type { ReadinessParts } from '../http/readiness.ts'
 import { prefersPage } from '../http/request/accept.ts'
-import type { Sources } from '../sources/sources.ts'
 import type { Validator } from '../verdicts/index.ts'
 import { type Addresses, addressesFrom } from './addresses.ts'
 import { type Assets, readAssets } from './assets.ts'
@@ -27,8 +26,6 @@ export interface PagesOptions {
   readonly isPreview: boolean
   /** Address of the service as its users type it, without a slash at the end. Default: that of each request. */
   readonly publicUrl?: string | undefined
-  /** The sources other than folders; undefined without any. */
-  readonly sources?: Pick<Sources, 'githubOf'> | undefined
   readonly readiness: ReadinessParts
   /** Absent: everybody sees everything, and nobody signs in. */
   readonly access?: Pick<Access, 'findToken'> | undefined
@@ -43,7 +40,7 @@ interface ShownText extends Pick<MarkdownContext, 'path' | 'level'> {
 }
 
 /** A request for a page, and what the page is made with. */
-interface PageRequest extends Pick<PagesOptions, 'validate' | 'sources' | 'readiness'> {
+interface PageRequest extends Pick<PagesOptions, 'validate' | 'readiness'> {
   readonly request: FastifyRequest
   readonly skills: View
   /** The skill in the address, and the path behind it. */
@@ -95,13 +92,12 @@ export class Pages {
   }
 
   #ask (request: FastifyRequest, addresses: Addresses): PageRequest {
-    const { skillsOf, validate, sources, readiness, publicUrl, prefix } = this.#options
+    const { skillsOf, validate, readiness, publicUrl, prefix } = this.#options
     const { name = '', '*': path = '' } = request.params as { readonly name?: string, readonly '*'?: string }
     return {
       request,
       skills: skillsOf(request),
       validate,
-      sources,
       readiness,
       name,
       path,

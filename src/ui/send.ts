@@ -6,13 +6,13 @@ import { type Frame, type Page, renderPage, STATE_PLACEHOLDER } from './pages/la
 import { problemPage } from './pages/problem.ts'
 import type { Problem } from '../schemas/problem.ts'
 
-/** In the place of words with a path of the server, and of those for programs. */
+/** Sentences that replace those with a path of the server, and those for programs. */
 const FOR_PEOPLE: Partial<Record<Problem['code'], { readonly title?: string, readonly sentence: string }>> = {
   skills_folder_not_found: {
-    sentence: 'No folder of skills is there. The log of the service says which, and the service recovers by itself'
+    sentence: 'The folder of skills is missing. The service picks it up as soon as it appears; its log names the folder'
   },
   route_not_found: { title: 'Page not found', sentence: 'No page has this address' },
-  unauthenticated: { sentence: 'These skills are for callers who say who they are' }
+  unauthenticated: { sentence: 'These skills are only for callers with a token' }
 }
 
 const HEADERS = {

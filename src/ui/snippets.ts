@@ -1,5 +1,4 @@
 import { shellWord } from '../operator/shell-word.ts'
-import type { GithubState } from '../sources/git/github.ts'
 
 /** A client, and what its user types or pastes to use a skill, or all of them. */
 export interface Snippet {
@@ -49,18 +48,4 @@ export function snippets (base: string, name?: string): readonly Snippet[] {
   ]
   return rows.map(([id, client, where, through, text]) =>
     ({ id, client, where, through, text: typeof text === 'string' ? text : JSON.stringify(text, undefined, 2) }))
-}
-
-/** For a skill from GitHub, whose command line installs it from there, in the revision that is served here. */
-export function githubSnippets (name: string, state: GithubState | undefined): readonly Snippet[] {
-  if (state === undefined) return []
-  const { repository, commit, prefix } = state
-  const skill = name.startsWith(prefix) ? name.slice(prefix.length) : name
-  return [{
-    id: 'gh',
-    client: 'GitHub CLI',
-    where: 'installs it from its source, in the revision that is served here',
-    through: 'rest',
-    text: `gh skill install ${repository} ${shellWord(`${skill}@${commit}`)}`
-  }]
 }

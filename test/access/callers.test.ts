@@ -52,11 +52,7 @@ const closed = await buildGuarded(t, {
   roots: roots(),
   access: ACCESS,
   plugins: [plugin],
-  sources: {
-    status: [SOURCE],
-    hooks: [],
-    githubOf: () => ({ repository: 'acme/docs', commit: '0123456789'.repeat(4), prefix: '' })
-  }
+  sources: { status: [SOURCE], hooks: [] }
 })
 
 t.test('K61: without a token every route answers 401, except probes, and webhooks, which are signed', async (t) => {
@@ -180,11 +176,6 @@ t.test('K64: a caller that sees some skills of a source reads nothing of the oth
   const page = await (await closed.get('/ui/status', some.text)).text()
   t.match(page, 'not up to date')
   t.notMatch(page, /hidden|0123456789ab|left out</)
-  const html = { headers: { accept: 'text/html' } }
-  t.match(await (await closed.get('/ui/skills/guide', ann.text, html)).text(), 'acme/docs')
-  const pageOfSkill = await (await closed.get('/ui/skills/guide', some.text, html)).text()
-  t.match(pageOfSkill, 'What guide is for')
-  t.notMatch(pageOfSkill, /acme|0123456789ab/)
 })
 
 t.test('a service with an anonymous view and a proxy', async (t) => {

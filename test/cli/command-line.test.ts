@@ -85,7 +85,6 @@ t.test('K82: what cannot be started is one line on stderr, with 2 for wrong use 
     { argv: ['version', 'x'], code: 2, line: /^too many arguments for 'version'/ },
     { argv: ['healthcheck', 'skills'], code: 2, line: /^too many arguments for 'healthcheck'/ },
     { argv: ['version', '--port', '1'], code: 2, line: /^unknown option '--port'$/ },
-    { argv: ['dev'], code: 2, line: /^missing required argument 'DIR'$/ },
     { argv: ['completion'], code: 2, line: /^missing required argument 'SHELL'$/ },
     { argv: ['completion', 'fish'], code: 2, line: /Allowed choices are bash, zsh/ },
     { argv: ['--port', '0', 'version'], line: /^put the command first: skillserve version …$/ },

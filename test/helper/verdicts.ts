@@ -66,7 +66,8 @@ export const GOOD: SkillParts = { text: text('name: demo', D) }
  */
 export function said (text: string): Partial<Record<TargetName, Outcome>> {
   const outcomes: Partial<Record<TargetName, Outcome>> = {}
-  for (const part of text.replace('invalid', 'not_loaded mcp discovery-0.1.0 discovery-0.2.0').split('; ')) {
+  for (const part of text.replace('invalid', 'not_loaded mcp indexes')
+    .replaceAll('indexes', 'discovery-0.1.0 discovery-0.2.0').split('; ')) {
     const [outcome, ...targets] = part.split(' ')
     for (const target of targets) outcomes[target as TargetName] = outcome as Outcome
   }

@@ -175,7 +175,10 @@ t.test('K50: one service', async (t) => {
     }
     const start = await service.fetch('/docs/static/swagger-initializer.js')
     t.match(start.headers.get('content-type'), /javascript/)
-    t.same((await service.fetch('/docs/json')).json(), document, 'the document that the page shows')
+    const shown = (await service.fetch('/docs/json')).json() as Document
+    t.strictSame(shown.paths, document.paths, 'the document that the page shows')
+    t.match(shown, { info: { description: /^\[All skills\]\(\.\.\/\)/ } }, 'with a way back')
+    t.match(shown, { security: [], components: { securitySchemes: undefined } }, 'and no locks without an access file')
     const missing = [
       '/docs/nope', '/docs/index.html', '/docs/../../package.json', '/docs/%2e%2e%2f%2e%2e%2fpackage.json',
       '/docs/..%5cpackage.json'

@@ -9,7 +9,7 @@ t.test('K84: a signed hook asks for a check of the sources with its secret', asy
   const asked: string[] = []
   const sources = {
     status: [],
-    githubOf: () => undefined,
+
     hooks: ['one', 'two', 'missing'].map((name) =>
       ({ secretFile: join(t.testdirName, name), checkSoon: () => { asked.push(name) } }))
   }
@@ -49,7 +49,7 @@ t.test('K84: a signed hook asks for a check of the sources with its secret', asy
 t.test('K84: a signed hook that waits for 100 Continue may have any type, charset and coding, as one that ' +
   'does not wait', async (t) => {
   const sources = {
-    status: [], githubOf: () => undefined, hooks: [{ secretFile: join(t.testdirName, 'one'), checkSoon () {} }]
+    status: [], hooks: [{ secretFile: join(t.testdirName, 'one'), checkSoon () {} }]
   }
   const { url, post } = await buildService(t, { options: { sources, siblings: { one: 'secret-one\n' } } })
   const body = 'payload=%7B%7D'

@@ -12,8 +12,9 @@ import { passTick, skill, skillText } from '../helper/skills.ts'
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome']
 
 /** The Chromium of this machine. Nothing is installed for the tests. */
-const executablePath = (process.env['PATH'] ?? '').split(delimiter).flatMap((folder) =>
-  NAMES.map((name) => join(folder, name))).find((path) => existsSync(path))
+const executablePath =
+  (process.env['PATH'] ?? '').split(delimiter).flatMap((folder) => NAMES.map((name) => join(folder, name))).find(
+    (path) => existsSync(path))
 
 /** For tap's `skip`: why there is no test with a browser, else false. */
 const noBrowser: string | false = executablePath === undefined && `no browser: none of ${NAMES.join(', ')} is in PATH`
@@ -23,17 +24,18 @@ const WINDOW = { width: 1280, height: 800 }
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
 async function startBrowser (t: Test): Promise<Browser> {
-  const browser = await chromium.launch({
-    ...executablePath !== undefined && { executablePath }, args: ['--no-sandbox']
-  })
+  const browser = await chromium.launch(
+    { ...executablePath !== undefined && { executablePath }, args: ['--no-sandbox'] })
   t.teardown(() => browser.close())
   return browser
 }
 
 /**
  * A tab that is there already: a new one takes more CPU time than most tests in it. For tests that run one after
- * another, and leave no clock and no script behind. The test fails if the browser reports an error, a violation of the
- * page's policy among them, or if anything is asked of another host.
+ * another, and
+ * leave no clock and no script behind. The test fails if the browser reports an error, a violation of the page's policy
+ * among
+ * them, or if anything is asked of another host.
  * @param expected of errors that belong to the test
  */
 async function lendTab (t: Test, tab: Page, expected = /^$/): Promise<Page> {
@@ -98,7 +100,9 @@ async function addAxe (t: Test, tab: Page): Promise<void> {
 async function barriers (page: Page, only?: readonly string[]): Promise<readonly string[]> {
   // As text: functions would be compiled against the types of this process.
   const { violations } = await page.evaluate(
-    `axe.run(${JSON.stringify({ ...only !== undefined && { runOnly: only }, resultTypes: ['violations'], preload: false })})`) as AxeResults
+    `axe.run(${JSON.stringify({
+      ...only !== undefined && { runOnly: only }, resultTypes: ['violations'], preload: false
+    })})`) as AxeResults
   return violations.flatMap(({ id, nodes }) =>
     nodes.map(({ html, failureSummary }) => `${id}: ${html}: ${failureSummary ?? ''}`))
 }
@@ -270,7 +274,7 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
     t.equal(new URL(tab.url()).searchParams.get('q'), 'weather')
     t.strictSame(await tab.locator('.skills h2').allInnerTexts(), ['weather'])
     await tab.getByRole('link', { name: 'Errors' }).click()
-    t.match(await tab.locator('#results').innerText(), /No skill fits/)
+    t.match(await tab.locator('#results').innerText(), /No matching skills/)
     await tab.goto(url)
     await tab.getByLabel('Validated for').selectOption('codex')
     await tab.getByRole('button', { name: 'Search' }).click()
@@ -324,7 +328,7 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
     const tab = await lendTab(t, shared, /status of 503|ERR_FAILED/)
     await tab.goto(url)
     await tab.getByRole('searchbox').pressSequentially('wea')
-    const failed = tab.locator('#count', { hasText: 'This search has failed' })
+    const failed = tab.locator('#count', { hasText: 'The search failed' })
     for (const refuse of [(route: Route) =>
       route.fulfill({ status: 503, contentType: 'text/html', body: 'busy' }), (route: Route) => route.abort()]) {
       await tab.locator('#count', { hasText: '1 skill for “wea' }).waitFor()
@@ -492,7 +496,7 @@ t.test('K75: no probe runs a script, loads anything or makes a form, with the po
 t.test('K77: the open page of a preview follows each save', { skip: noBrowser }, async (t) => {
   if (shared === undefined) return
   const folder = t.testdir({ skills: { demo: skill('demo') } })
-  const preview = launch(t, { args: ['dev', join(folder, 'skills'), '--port', '0'] })
+  const preview = launch(t, { args: ['dev', '--port', '0'], cwd: folder })
   await preview.printed(/Preview at http:\/\/127\.0\.0\.1:\d+/)
   const [url = ''] = /http:\/\/127\.0\.0\.1:\d+/.exec(preview.stdout()) ?? []
   const tab = await lendTab(t, shared)

@@ -69,7 +69,7 @@ t.test('K74: / is the list of skills for browsers, and that of routes for progra
   t.strictSame(listedNames(found.text).slice(0, 1), ['s17'])
   t.match(found.text, /value="s17"/)
   t.match(found.text, /skills for “s17”/)
-  t.match((await open(`${url}/?q=nothing-like-it`)).text, /No skill fits[^]*Show all skills/)
+  t.match((await open(`${url}/?q=nothing-like-it`)).text, /No matching skills[^]*Show all skills/)
   t.match(await open(`${url}/?cursor=x`), { status: 400, text: /<h1>/ })
   t.match(await open(`${url}/?q=${'x'.repeat(1_001)}`), { status: 400 })
   t.equal((await open(`${url}/?q=a&q=b&utm=1`)).status, 200)
@@ -143,7 +143,7 @@ t.test('K74: a page shows each finding with its fix, and offers no client what i
   t.match(text, /curl -s/)
   t.match(text, 'U+200B')
   const { text: bare } = await open(`${shared}/ui/skills/bare`)
-  t.match(bare, /SKILL\.MD not found for skill &#39;bare&#39;\./)
+  t.match(bare, /SKILL\.md not found for skill &#39;bare&#39;\./)
   t.match(bare, /<p class="nothing">SKILL\.md cannot be read: see the findings\.<\/p>/)
   t.notMatch(bare, 'Accept: text/markdown', 'K76: curl would get an error')
   t.match(bare, 'bare/archive.zip')
@@ -236,7 +236,7 @@ t.test('K74 K77: an edit is on the page that is loaded next, and changes the sta
 t.test('K74: an error is a page for browsers and a problem for programs', async (t) => {
   const { url, folder } = await buildService(t, { files: null })
   const none = await open(url)
-  t.match(none, { status: 503, text: /<h1>Skills folder not found[^]*No folder of skills is there/ })
+  t.match(none, { status: 503, text: /<h1>Skills folder not found[^]*The folder of skills is missing/ })
   t.notMatch(none.text, folder, 'no path of the server')
   t.equal(none.headers.get('retry-after'), '5')
   t.equal(none.headers.get('cache-control'), 'no-store')
@@ -261,9 +261,8 @@ t.test('K74: style, script and icon are immutable under names that change with t
   t.match(headers.get('content-security-policy'), integrity)
   const assets = [...links.filter((link) => link.includes('/assets/')), script]
   t.equal(assets.length, 3)
-  const types: Readonly<Record<string, string>> = {
-    css: 'text/css', js: 'application/javascript', svg: 'image/svg+xml'
-  }
+  const types: Readonly<Record<string, string>> =
+    { css: 'text/css', js: 'application/javascript', svg: 'image/svg+xml' }
   for (const asset of assets) {
     const { status, headers, text } = await open(new URL(asset, `${shared}/`).href, { headers: { accept: '*/*' } })
     t.equal(status, 200, asset)
@@ -384,7 +383,7 @@ t.test('K74: the status page says since when and why a source is not up to date'
     },
     { name: 'elsewhere', kind: 'oci', state: 'ok', skills: 9 }
   ]
-  const sources = { status, hooks: [], githubOf: () => undefined }
+  const sources = { status, hooks: [] }
   const { url } = await buildService(t, { files: { demo: skill('demo') }, options: { sources } })
   const { text } = await open(`${url}/ui/status`)
   const why = 'the host &lt;does&gt; not answer'
@@ -540,7 +539,7 @@ t.test('K74: a list is refined by validity, severity, folder and client, and cou
   t.match(text, /<option value="claude-code" selected>/)
   t.match(text, /<option value="skills" selected>/)
   t.match(text, /3 skills for Claude Code/)
-  t.match(text, /<h2><a[^>]*><bdi>broken<[^]*?reads it differently/, 'the client decides on the mark')
+  t.match(text, /<h2><a[^>]*><bdi>broken<[^]*?changes a value/, 'the client decides on the mark')
   t.ok(links.includes('./?valid=true&root=skills&target=claude-code'), 'a choice keeps the others')
   t.match(await list('?severity=warning'), /1 skill with warnings</)
   t.match(await list('?q=zzz&root=more'), '<a href="./?q=zzz">Search among all skills</a> <a href="./">Show all')

@@ -18,9 +18,8 @@ const APIS = [
 ]
 
 async function startService (t: Test, basePath = '') {
-  return await buildGuarded(t, {
-    roots: { docs: { guide: skill('guide', { 'a.md': 'text' }) } }, access: ACCESS, basePath
-  })
+  return await buildGuarded(t,
+    { roots: { docs: { guide: skill('guide', { 'a.md': 'text' }) } }, access: ACCESS, basePath })
 }
 
 async function signIn (url: string, token: string, headers: Readonly<Record<string, string>> = {}) {

@@ -4,12 +4,9 @@ import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
-import { githubState } from '../../src/sources/git/github.ts'
-import type { GitSource } from '../../src/sources/git/git-source.ts'
 import { shellWord } from '../../src/operator/shell-word.ts'
-import { githubSnippets, snippets } from '../../src/ui/snippets.ts'
+import { snippets } from '../../src/ui/snippets.ts'
 import { buildService } from '../helper/build.ts'
-import { openPage } from '../helper/pages.ts'
 import { connectClient } from '../helper/mcp.ts'
 import { OFFLINE } from '../helper/skills-client.ts'
 import { skill, skillText } from '../helper/skills.ts'
@@ -85,10 +82,6 @@ t.test('K76: each snippet runs as it is', async (t) => {
     ]) await connect(t, address ?? '')
   })
 
-  await t.test('GitHub CLI: nothing for a skill that does not come from there', async (t) => {
-    t.notMatch((await openPage(`${url}/ui/skills/weather`)).text, 'gh skill install')
-  })
-
   await t.test('OpenCode: the index is below the address', async (t) => {
     type Config = { readonly skills: { readonly urls: readonly string[] } }
     const { skills: { urls: [address = ''] } } = JSON.parse(of('opencode')) as Config
@@ -109,42 +102,4 @@ t.test('K76: names of any characters come through the shell unchanged', async (t
     }
     t.strictSame(readdirSync(cwd), [])
   })
-})
-
-t.test('K76: a skill from github.com is installed from there, in the served revision', async (t) => {
-  const commit = '0123456789abcdef0123456789abcdef01234567'
-  const source = (url: string, prefix = ''): GitSource =>
-    ({ kind: 'git', name: 'skills', layout: 'tree', url, ref: undefined, path: '', prefix })
-  const line = (url: string, revision: string | undefined, prefix = '', name = 'weather') =>
-    githubSnippets(name, githubState(source(url, prefix), revision))[0]?.text
-  for (const url of [
-    'https://github.com/acme/skills', 'https://github.com/acme/skills.git', 'ssh://git@github.com/acme/skills.git',
-    'https://www.github.com/acme/skills/'
-  ]) {
-    for (const revision of [`main@sha1:${commit}`, `v1.2@sha1:${commit}`, `sha1:${commit}`]) {
-      t.equal(line(url, revision), `gh skill install acme/skills weather@${commit}`, url)
-    }
-  }
-  const [github, revision] = ['https://github.com/acme/skills', `sha1:${commit}`] as const
-  t.equal(line(github, revision, 'acme-', 'acme-weather'), `gh skill install acme/skills weather@${commit}`)
-  t.equal(line(github, revision, '', 'a b'), `gh skill install acme/skills 'a b@${commit}'`)
-  t.equal(line('https://github.com/acme/skills', undefined), undefined, 'nothing is published yet')
-  for (const url of [
-    'https://gitlab.com/acme/skills', 'https://github.com.example/acme/skills', 'https://x/github.com/acme/skills',
-    'file:///srv/acme/skills'
-  ]) t.equal(line(url, `sha1:${commit}`), undefined, url)
-
-  const asked: string[] = []
-  const githubOf = (name: string) => {
-    asked.push(name)
-    return githubState(source('https://github.com/acme/skills'), `main@sha1:${commit}`)
-  }
-  const { url } = await buildService(
-    t, { files: { weather: skill('weather') }, options: { sources: { status: [], hooks: [], githubOf } } }
-  )
-  t.match(
-    (await openPage(`${url}/ui/skills/weather`)).text,
-    `<pre tabindex="0"><code>gh skill install acme/skills weather@${commit}</code></pre>`
-  )
-  t.strictSame(asked, ['skills'], 'the root of the skill is asked for')
 })

@@ -151,9 +151,8 @@ t.test('K79: a skill that may not be read is a finding, with --fix too, and a SK
   t.match(folder, {
     code: 1, stdout: /^skills\/one\/SKILL\.md {2}error {2}main_file_permission_denied[^]*^skills\/two\/SKILL\.md {2}error/m, stderr: ''
   })
-  t.match(file, {
-    code: 2, stdout: '', stderr: /^skillserve: 'skills\/one\/SKILL\.md' cannot be read: EACCES: permission denied\n/
-  })
+  t.match(file,
+    { code: 2, stdout: '', stderr: /^skillserve: 'skills\/one\/SKILL\.md' cannot be read: EACCES: permission denied\n/ })
 })
 
 t.test('K4, K79: what is left out is named, and --allow-links takes links as serve does', async (t) => {
@@ -291,9 +290,8 @@ t.test('K79: what a baseline accepts is in no verdict, and one that a project na
 
 t.test('K79: annotations and SARIF name files from the root of the repository, wherever the ' +
   'command runs', async (t) => {
-  const cwd = t.testdir({
-    '.git': {}, pkg: { skills: { bad: { 'SKILL.md': '---\nname: other\ndescription: x\n---\nbody\n' } } }
-  })
+  const cwd =
+    t.testdir({ '.git': {}, pkg: { skills: { bad: { 'SKILL.md': '---\nname: other\ndescription: x\n---\nbody\n' } } } })
   const places = [
     { folder: 'pkg', argv: ['skills'] }, { folder: 'pkg/skills/bad', argv: [] }, {
       folder: '.', argv: [join(cwd, 'pkg/skills')]
@@ -379,7 +377,8 @@ t.test('K79: SARIF passes its JSON schema, and every result has a file and a lin
   for (const { id, helpUri, help, shortDescription, fullDescription } of rules) {
     t.ok(helpUri.endsWith(`docs/findings.md#${id}`), id)
     for (const { text } of [help, shortDescription, fullDescription]) {
-      t.match(text, /./, `${id}: code scanning asks for all three`)
+      t.match(text, /./,
+      `${id}: code scanning asks for all three`)
     }
   }
 })

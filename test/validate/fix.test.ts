@@ -24,9 +24,8 @@ t.test('K79: --fix mends what is certain, once, and keeps comments and order', a
   t.match(await run(cwd, '--fix', '--dry-run'), { code: 1, out: /^--- skills\/demo\/SKILL\.md\n/ })
   const file = join(cwd, 'skills/demo/SKILL.md')
   t.equal(readFileSync(file, 'utf8'), text)
-  t.match(await run(cwd, '--fix'), {
-    code: 0, errors: /^skillserve: fixed skills\/demo\/SKILL\.md\n---[^]*\n-# about\\u000d\n/
-  })
+  t.match(await run(cwd, '--fix'),
+    { code: 0, errors: /^skillserve: fixed skills\/demo\/SKILL\.md\n---[^]*\n-# about\\u000d\n/ })
   const fixed = readFileSync(file, 'utf8')
   t.equal(fixed, '---\n# about\nname: demo # the name\nversion: 1.0 # of ours\ndescription: \'Use when: ' +
     'asked\'\nallowed-tools: "Read Bash(git:*)"\nmetadata:\n  a: b\nargument-hint: x\n---\nBody\n')

@@ -42,9 +42,8 @@ function print (
   totals = NO_TOTALS
 ): string {
   let text = ''
-  const reporter = REPORTERS[format]({
-    print: (part) => { text += part }, targets: undefined, hasColor: false, ...options
-  })
+  const reporter =
+    REPORTERS[format]({ print: (part) => { text += part }, targets: undefined, hasColor: false, ...options })
   for (const each of reports) reporter.skill(each)
   reporter.end?.(totals)
   return text
@@ -66,7 +65,8 @@ skills/demo  info  body_empty  d
     fix: Do d
     see: ${DOCUMENTATION}#body_empty
 
-1,000 skills: 1 error, 1 warning, 2 infos, 1 accepted by the baseline; ${'about 6 tokens in each turn, 7 in use, 8 with all files'}
+1,000 skills: 1 error, 1 warning, 2 infos, 1 accepted by the baseline; ${'about 6 tokens in each turn, 7 in use, 8 ' +
+  'with all files'}
 `)
   t.equal(print(
     'text', [await report({ findings: [], tokens: () => ({ listed: 1, body: null, all_files: null, method: '' }) })]
@@ -131,15 +131,13 @@ t.test('K79: SARIF has a result for each finding, and says how many code scannin
       ruleId: 'file_program',
       level: 'note',
       message: { text: 'c. Do c.' },
-      locations: location('skills/demo/c.md',
-        { startLine: 3 })
+      locations: location('skills/demo/c.md', { startLine: 3 })
     },
     {
       ruleId: 'body_empty',
       level: 'note',
       message: { text: 'd. Do d.' },
-      locations: location('skills/demo/skill.md',
-        { startLine: 1 })
+      locations: location('skills/demo/skill.md', { startLine: 1 })
     }
   ])
   t.strictSame(invocations, [{ executionSuccessful: true }])

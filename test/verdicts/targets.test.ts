@@ -94,25 +94,22 @@ t.test('K79: verdicts that hang on more than the code of a finding', async (t) =
     [also('allowed-tools: {}'), 'allowed_tools_not_text', said('refused skills-ref')],
     [also('metadata: { a: b }'), 'frontmatter_flow_style', said('ok spec; refused skills-ref')],
     [also('license: &a MIT', 'compatibility: *a'), 'yaml_refused',
-      said('refused spec skills-ref; not_loaded codex mcp discovery-0.1.0 discovery-0.2.0')],
+      said('refused spec skills-ref; not_loaded codex mcp indexes')],
     [{ ...GOOD, folder: 'team-demo', nameInSource: 'demo' }, 'name_prefixed',
       said('ok spec codex; refused skills-ref gh-skill; changed claude-code; warned vscode')],
     [also('metadata: [a]'), 'metadata_not_mapping', said('refused skills-ref')],
-    [also('metadata:', '  internal: true'), 'discovery_internal',
-      said('warned skills-cli discovery-0.1.0 discovery-0.2.0')],
+    [also('metadata:', '  internal: true'), 'discovery_internal', said('warned skills-cli indexes')],
     [{ text: `---\nname: demo\n${D}\n---\n` }, 'body_empty', said('warned spec; ok codex')],
     [{ text: `${GOOD.text}`.replace('---', '---  ') }, 'yaml_not_portable',
-      said('warned spec quick-validate skills-cli; not_loaded mcp discovery-0.1.0 discovery-0.2.0')],
-    [also('---x: 1'), 'yaml_not_portable', said('warned spec mcp; not_loaded discovery-0.1.0 discovery-0.2.0')],
-    [also('license: MIT', 'license: BSD'), 'yaml_not_portable',
-      said('warned spec codex; not_loaded discovery-0.1.0 discovery-0.2.0')],
-    [described('Use when: asked'), 'yaml_repaired', said('not_loaded discovery-0.1.0 discovery-0.2.0')],
-    [{ ...GOOD, files: { 's\u212aill.md': 1 } }, 'discovery_path_unsafe',
-      said('not_loaded discovery-0.1.0 discovery-0.2.0; ok mcp')],
+      said('warned spec quick-validate skills-cli; not_loaded mcp indexes')],
+    [also('---x: 1'), 'yaml_not_portable', said('warned spec mcp; not_loaded indexes')],
+    [also('license: MIT', 'license: BSD'), 'yaml_not_portable', said('warned spec codex; not_loaded indexes')],
+    [described('Use when: asked'), 'yaml_repaired', said('not_loaded indexes')],
+    [{ ...GOOD, files: { 's\u212aill.md': 1 } }, 'discovery_path_unsafe', said('not_loaded indexes; ok mcp')],
     [{ ...GOOD, files: { 'a.md': 1_048_577 } }, 'discovery_file_large', said('ok discovery-0.2.0')],
     ...['a\\b.md', 'c:x.md'].map((path) =>
       [{ ...GOOD, files: { [path]: 1 } }, 'discovery_path_unsafe',
-        said('not_loaded discovery-0.1.0 discovery-0.2.0; ok mcp')] as const),
+        said('not_loaded indexes; ok mcp')] as const),
     ...['a?.md', 'é.md', 'a..b.md', 'c#d.md', 'g%20h.md', '[x].md', 'tab\t.md', 'line\n.md', 'end '].map((path) =>
       [{ ...GOOD, files: { [path]: 1 } }, 'discovery_path_not_plain',
         said('not_loaded discovery-0.1.0; ok discovery-0.2.0')] as const),
@@ -151,7 +148,7 @@ t.test('K79: whatever takes the main file, or its frontmatter, from its readers 
     ['main_file_too_large', { refusal: 'too_large' }, said('invalid; refused spec')],
     ['main_file_ambiguous', {
       ...GOOD, mainFiles: ['SKILL.md', 'skill.md']
-    }, said('warned spec; not_loaded discovery-0.1.0 discovery-0.2.0')],
+    }, said('warned spec; not_loaded indexes')],
     ['frontmatter_too_large', { text: text('name: demo', D, `note: ${long(70_000)}`) }, said('invalid; refused spec')],
     ['frontmatter_not_first', { text: `\n${GOOD.text}` }, without(noFrontmatter, 'goose')],
     ['frontmatter_unclosed', { text: `---\nname: demo\n${D}\n` }, noFrontmatter],
@@ -204,8 +201,7 @@ t.test('K79: YAML on which readers disagree is one finding, with its line, the r
     row(1, 'a byte order mark', 'Save SKILL.md as UTF-8 without a byte order mark', '\uFEFF---', 'name: demo', D),
     row(1, "blanks after its '---'", "Remove the blanks after '---'", '--- ', 'name: demo', D),
     {
-      lines: ['name: demo', D, 'license: MIT',
-        'license: BSD'],
+      lines: ['name: demo', D, 'license: MIT', 'license: BSD'],
       line: 5,
       message: /^the key 'license' is there twice/,
       fix: 'Remove one of the two'
@@ -221,9 +217,8 @@ t.test('K79: YAML on which readers disagree is one finding, with its line, the r
   }
   for (const value of ['5', '-1', '1.5', 'true', 'null', '1.2.3', '3d', 'yes please', '"on"', "'2024-01-02'",
     '"\\u00e9"', '😀']) {
-    const { findings } = await verdictsFor({
-      text: text('name: demo', D, 'license: MIT', 'metadata:', `  a: ${value}`)
-    })
+    const { findings } = await verdictsFor(
+      { text: text('name: demo', D, 'license: MIT', 'metadata:', `  a: ${value}`) })
     t.notOk(findings.some(({ code }) => code === 'yaml_not_portable'), value)
   }
   const many = Array.from({ length: 30 }, (_, index) => `a${index}: on`)
@@ -406,9 +401,8 @@ t.test('K79: what is too large for uploads is said with its files and bytes', as
 })
 
 t.test('K86: a folder of skills among skills says so', async (t) => {
-  const { findings } = await verdictsFor({
-    folder: 'group', files: { 'one/SKILL.md': 1, 'one/a.md': 1, 'two/SKILL.md': 1 }
-  })
+  const { findings } = await verdictsFor(
+    { folder: 'group', files: { 'one/SKILL.md': 1, 'one/a.md': 1, 'two/SKILL.md': 1 } })
   t.match(findings, [{
     code: 'main_file_missing',
     severity: 'error',

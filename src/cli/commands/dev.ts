@@ -6,7 +6,7 @@ import type { Environment } from '../../operator/setting.ts'
 import { startServer } from '../../server.ts'
 import { createValidator, type EntryVerdicts } from '../../verdicts/entry.ts'
 import type { RunCommand } from '../command.ts'
-import { mainFileIn, readConfig } from '../folders.ts'
+import { defaultPath, mainFileIn, readConfig } from '../folders.ts'
 import { openBrowser } from '../open-browser.ts'
 import { readPackageVersion } from '../../operator/package-files.ts'
 
@@ -23,10 +23,12 @@ function environmentOf (env: Environment): Environment {
 /** A live preview for authors: the open page and the terminal follow each save. */
 export const run: RunCommand<{ readonly open: boolean }> = async (args, context) => {
   const { env, print, isTerminal = false } = context
-  const [folder = '', ...others] = args.positionals
+  const positionals = args.positionals.length === 0 ? [await defaultPath(context.cwd)] : args.positionals
+  const [folder = '', ...others] = positionals
   const isSkill = others.length === 0 && await mainFileIn(resolve(context.cwd, folder)) !== undefined
   const options = { ...isSkill && { layout: 'single' }, ...args.options }
-  const config = { ...await readConfig({ ...args, options }, { ...context, env: environmentOf(env) }), ...OVERRIDES }
+  const settings = await readConfig({ positionals, options }, { ...context, env: environmentOf(env) })
+  const config = { ...settings, ...OVERRIDES }
   await startServer(config, {
     version: readPackageVersion(),
     env,

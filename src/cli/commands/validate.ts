@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { ConfigError, didYouMean, quote } from '../../operator/setting.ts'
 import { counted } from '../../core/shared/text.ts'
@@ -13,7 +12,7 @@ import { type OpenedSkills, pathInRepository, reaches, validate } from '../../va
 import { runOnChanges } from '../../validate/watch.ts'
 import { parseTargets, TARGET_WORDS, type TargetName } from '../../verdicts/targets.ts'
 import type { CommandContext, RunCommand } from '../command.ts'
-import { hasSkills } from '../folders.ts'
+import { defaultPath } from '../folders.ts'
 import { type ReadOptions, withSkills } from '../with-skills.ts'
 
 /** What scripts tell apart: findings and wrong use. */
@@ -50,13 +49,6 @@ export const run: RunCommand<Options> = async ({ positionals, options }, context
       await report(opened, { ...project, ...options }, chosen ?? project.targets, context))
   }
   return options.watch ? await watch(paths, validateOnce, context) : await validateOnce()
-}
-
-/** `./skills`, else the skill or the folder of skills that the caller stands in. */
-async function defaultPath (cwd: string): Promise<string> {
-  if (existsSync(resolve(cwd, 'skills'))) return 'skills'
-  if (await hasSkills(cwd)) return '.'
-  throw new ConfigError('there is no ./skills, and no skill here: name a folder of skills, a skill, or a SKILL.md')
 }
 
 function readTargets (given: readonly string[] | undefined): readonly TargetName[] | undefined {

@@ -195,13 +195,13 @@ ${nextCursor !== undefined && html`<a rel="next" href="${
 function nothing (question: ListContent, addresses: Addresses): Html {
   const { query, choice, root, target, nextCursor } = question
   if (nextCursor !== undefined) {
-    return html`<p class="nothing">None of the skills that were read fits. The next page reads more.</p>`
+    return html`<p class="nothing">No match so far. Continue on the next page.</p>`
   }
   const isRefined = choice !== undefined || root !== undefined || target !== undefined
   if (query !== '' || isRefined) {
     const among = query !== '' && isRefined &&
       html`<a href="${listAddress(addresses, { query })}">Search among all skills</a> `
-    return html`<p class="nothing">No skill fits. ${among}<a href="${addresses.home}">Show all skills</a></p>`
+    return html`<p class="nothing">No matching skills. ${among}<a href="${addresses.home}">Show all skills</a></p>`
   }
   return html`<div class="nothing"><p>There is no skill yet. A skill is a folder with a <code>SKILL.md</code>:
 put one into a folder that this service serves, and load this page again.</p>

@@ -41,8 +41,8 @@ export function mark (...[what, quality]: Mark): Html {
 const OUTCOME_WORDS: Readonly<Record<Outcome, Mark>> = {
   ok: ['works', 'good'],
   warned: ['works, with a warning', 'warning'],
-  changed: ['reads it differently', 'warning'],
-  cut: ['cuts it', 'warning'],
+  changed: ['changes a value', 'warning'],
+  cut: ['truncates a text', 'warning'],
   not_loaded: ['does not load it', 'error'],
   refused: ['refuses it', 'error']
 }

@@ -1,14 +1,13 @@
 import { counted, grouped } from '../../core/shared/text.ts'
 import type { TrustReport } from '../../schemas/trust.ts'
 import { skillBody } from '../../core/format/main-file.ts'
-import type { GithubState } from '../../sources/git/github.ts'
 import { OUTCOMES, type TargetName, type TargetVerdict, TARGETS } from '../../verdicts/index.ts'
 import type { Addresses } from '../addresses.ts'
 import { type Content, html, type Html, trusted, visible } from '../markup/html.ts'
 import type { Rendering } from '../markdown/render.ts'
 import { readSkill, type ShownSkill, type ValidatedSkill } from '../content.ts'
 import type { PageMaker } from '../pages.ts'
-import { githubSnippets, type Snippet, snippets } from '../snippets.ts'
+import { type Snippet, snippets } from '../snippets.ts'
 import { fileTree } from './files.ts'
 import type { Page } from './layout.ts'
 import { digest, factList, findingList, type Mark, mark, outcome, size, snippetList, table, verdict } from './parts.ts'
@@ -21,21 +20,15 @@ interface SkillContent extends Omit<ShownSkill, 'main'> {
   readonly base: string
   /** Name of its root. */
   readonly root: string | undefined
-  /** Where its source has it; undefined for what does not come from there. */
-  readonly github: GithubState | undefined
 }
 
 /** A skill: what it is for, whether it is all right, how to use it, and everything that is in it. */
-export const page: PageMaker = async ({ skills, validate, sources, name, addresses, base, render }) => {
+export const page: PageMaker = async ({ skills, validate, name, addresses, base, render }) => {
   const { main, ...skill } = await skills.read(name, (state) => readSkill(state, validate))
   const body = main === undefined ? '' : skillBody(main)
   const { mainFile: path, manifest } = skill
   const rendering = main === undefined ? undefined : render({ path, text: body, manifest, level: 2 })
-  const root = skills.rootOf(name)
-  // A commit says something about all skills of a source.
-  const isWhole = root !== undefined && skills.grantOf(root) === 'all'
-  const github = isWhole ? sources?.githubOf(root) : undefined
-  return skillPage({ ...skill, body, rendering, base, root, github }, addresses)
+  return skillPage({ ...skill, body, rendering, base, root: skills.rootOf(name) }, addresses)
 }
 
 function skillPage (content: SkillContent, addresses: Addresses): Page {
@@ -57,7 +50,7 @@ function skillPage (content: SkillContent, addresses: Addresses): Page {
   entry.size_bytes !== null && html` ${size(entry.size_bytes)}`}</p>
 </div>
 <aside aria-labelledby="use"><section><h2 id="use">Use it</h2>
-${snippetList([...snippets(base, name), ...githubSnippets(name, content.github)], base, missingFor(content))}</section>
+${snippetList(snippets(base, name), base, missingFor(content))}</section>
 ${facts(content, addresses)}
 </aside>
 <div class="body">
@@ -92,9 +85,9 @@ function missingFor ({
     ...!hasBytes && { 'main file': 'SKILL.md cannot be read: see the findings.' },
     ...manifest === undefined && { archive: 'The skill has no archive: see the findings.' },
     ...!isListed('discovery-0.1.0') && !isListed('discovery-0.2.0') && {
-      discovery: 'This client does not get the skill as it is: see its findings.'
+      discovery: 'This client would not list the skill: see the findings.'
     },
-    ...!isListed('mcp') && { mcp: 'MCP does not list the skill as it is: see its findings.' }
+    ...!isListed('mcp') && { mcp: 'MCP does not list the skill: see the findings.' }
   }
 }
 

@@ -10,7 +10,7 @@ import type { Page } from './layout.ts'
 import { factList, mark, table } from './parts.ts'
 
 const STATES = {
-  ok: 'there',
+  ok: 'available',
   indexing: 'being read',
   waiting: 'not fetched yet',
   missing: 'missing',
@@ -24,7 +24,7 @@ const SOURCE_STATES = {
   waiting: ['not fetched yet', 'warning'],
   ok: ['up to date', 'good'],
   stale: ['not up to date', 'warning'],
-  failed: ['fails', 'error']
+  failed: ['failing', 'error']
 } as const
 
 interface StatusContent {

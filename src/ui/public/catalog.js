@@ -72,7 +72,7 @@
 
   // Refused, or without an answer: what is on the page stays.
   function sayFailed () {
-    const sentence = 'This search has failed. The skills below are those of the one before.'
+    const sentence = 'The search failed. The list below is that of the previous search.'
     document.getElementById('count').textContent = sentence
   }
 

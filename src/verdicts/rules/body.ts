@@ -2,10 +2,11 @@ import MarkdownIt, { type Token } from 'markdown-it'
 import { type Position, quoteList } from '../../core/format/findings.ts'
 import { locateFrontmatter } from '../../core/format/fences.ts'
 import { positionAt } from '../../core/format/hidden-text.ts'
+import { parseRelativePath } from '../../core/read/relative-path.ts'
 import { foldersAbove } from '../../core/shared/paths.ts'
 import type { Finding, ListedFile } from '../../core/shared/skill.ts'
 import { decodePercent } from '../../core/shared/text.ts'
-import { finding } from '../findings.ts'
+import { finding, type FindingCode } from '../findings.ts'
 
 /** The beginning of a body that is searched for references, in characters, and its nesting: Markdown is untrusted. */
 const MAX_PARSED_CHARACTERS = 16_384
@@ -56,13 +57,14 @@ function checkPlaceholders (body: string, firstLine: number): Finding[] {
 }
 
 function checkReferences (body: string, firstLine: number, files: readonly ListedFile[]): Finding[] {
-  const there = new Set(files.flatMap(({ path }) => [path, ...foldersAbove(path)]))
+  const there = new Set(['.', ...files.flatMap(({ path }) => [path, ...foldersAbove(path)])])
   const missing: Reference[] = []
   const outside: Reference[] = []
   for (const reference of referencesOf(body, firstLine, there)) {
-    const path = resolvePath(reference.destination)
-    if (path === undefined) outside.push(reference)
-    else if (path !== '' && !there.has(path)) missing.push(reference)
+    const [written = ''] = reference.destination.split(/[?#]/, 1)
+    const found = parseRelativePath(decodePercent(written) ?? written)
+    if (found.kind === 'outside') outside.push(reference)
+    else if (found.kind !== 'inside' || !there.has(found.path.replace(/\/$/, ''))) missing.push(reference)
   }
   return [
     ...report('body_link_missing', missing, 'the body refers to files that the skill does not have',
@@ -72,12 +74,10 @@ function checkReferences (body: string, firstLine: number, files: readonly Liste
   ]
 }
 
-function report (
-  code: 'body_link_missing' | 'body_link_outside', references: readonly Reference[], what: string, fix: string
-): Finding[] {
-  const [first] = references
-  const names = [...new Set(references.map(({ destination }) => destination))]
-  return first === undefined ? [] : [finding(code, `${what}: ${quoteList(names)}`, fix, undefined, first.position)]
+function report (code: FindingCode, references: readonly Reference[], what: string, fix: string): Finding[] {
+  const names = new Set(references.map(({ destination }) => destination))
+  return references.slice(0, 1).map(({ position }) =>
+    finding(code, `${what}: ${quoteList([...names])}`, fix, undefined, position))
 }
 
 /** Links, images, and paths in backticks. Blocks of code have none. */
@@ -105,16 +105,4 @@ function destinationOf (token: Token, there: ReadonlySet<string>): string | unde
   const attribute = type === 'link_open' ? 'href' : type === 'image' ? 'src' : undefined
   const destination = attribute === undefined ? '#' : String(token.attrGet(attribute))
   return NO_FILE.test(destination) ? undefined : destination
-}
-
-/** The path of a file of the skill, `''` for the skill's own folder; undefined for one outside. */
-function resolvePath (destination: string): string | undefined {
-  const parts: string[] = []
-  const [path = ''] = destination.split(/[?#]/, 1)
-  for (const part of (decodePercent(path) ?? path).split('/')) {
-    if (part === '' || part === '.') continue
-    if (part !== '..') parts.push(part)
-    else if (parts.pop() === undefined) return undefined
-  }
-  return parts.join('/')
 }
