@@ -7,22 +7,7 @@ import {
 } from './tool.ts'
 
 /** All tools, found by their exact names. */
-export interface ToolRegistry {
-  /** The tools of one toolset and of those that it contains, or all of them, in the order of registration. */
-  list (toolset?: Toolset): readonly Tool[]
-
-  /** @param toolset the only tools that are known; default: all */
-  find (name: string, toolset?: Toolset): Tool | undefined
-
-  /** Runs a tool. Never throws: every failure is an outcome in the tool's own form. */
-  call (tool: Tool, args: ToolArguments, skills: View): Promise<ToolOutcome>
-
-  /** The outcome of a call that is not run, in the tool's own form. Never throws. */
-  refuse (tool: Tool, failure: ToolFailure, args: ToolArguments, skills: View): Promise<ToolOutcome>
-
-  /** `Unknown tool: <name>`, and the names in the toolset that the model was given. */
-  unknownTool (name: string, toolset?: Toolset): string
-}
+export type ToolRegistry = ReturnType<typeof createToolRegistry>
 
 interface ToolRegistryOptions {
   /** Receives unexpected errors, and errors of the operating system, which callers do not see. */
@@ -42,11 +27,11 @@ const CONTENTS: Readonly<Record<Toolset, readonly Toolset[]>> = {
 /** @throws {Error} when two tools have the same name */
 export function createToolRegistry (
   tools: readonly Tool[], { onError = () => {}, isOverloaded = () => false }: ToolRegistryOptions = {}
-): ToolRegistry {
+) {
   const byName = new Map(tools.map((tool) => [tool.name, tool]))
   if (byName.size !== tools.length) throw new Error('Two tools have the same name')
   const isIn = (tool: Tool, toolset?: Toolset) => toolset === undefined || CONTENTS[toolset].includes(tool.toolset)
-  const list = (toolset?: Toolset) => toolset === undefined ? tools : tools.filter((tool) => isIn(tool, toolset))
+  const list = (toolset?: Toolset) => tools.filter((tool) => isIn(tool, toolset))
 
   /** A caller sees only errors that a tool threw for its caller. */
   function asFailure (error: unknown, tool: Tool): ToolFailure {
@@ -69,14 +54,17 @@ export function createToolRegistry (
   }
 
   return {
+    /** The tools of one toolset and of those that it contains, or all of them, in the order of registration. */
     list,
 
-    find (name, toolset) {
+    /** @param toolset the only tools that are known; default: all */
+    find (name: string, toolset?: Toolset): Tool | undefined {
       const tool = byName.get(name)
       return tool !== undefined && isIn(tool, toolset) ? tool : undefined
     },
 
-    async call (tool, args, skills) {
+    /** Runs a tool. Never throws: every failure is an outcome in the tool's own form. */
+    async call (tool: Tool, args: ToolArguments, skills: View): Promise<ToolOutcome> {
       try {
         if (tool.isCostly === true && isOverloaded()) throw overloadError.busy()
         return await tool.run(args, skills)
@@ -85,9 +73,11 @@ export function createToolRegistry (
       }
     },
 
-    refuse: (tool, failure, args, skills) => fail(tool, failure, args, skills),
+    /** The outcome of a call that is not run, in the tool's own form. Never throws. */
+    refuse: fail,
 
-    unknownTool: (name, toolset) =>
+    /** `Unknown tool: <name>`, and the names in the toolset that the model was given. */
+    unknownTool: (name: string, toolset?: Toolset): string =>
       `Unknown tool: ${printable(name)}. Available tools: ${list(toolset).map((tool) => tool.name).join(', ')}`
   }
 }
