@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { load } from 'js-yaml'
-import { MORE_DOORS } from '../src/routes/doors.ts'
+import { MORE_ENDPOINTS } from '../src/routes/endpoints.ts'
 import { problems } from '../src/schemas/problem.ts'
 import { DEFINITION_FORMATS } from '../src/tools/dialects/index.ts'
 import { TOOLSETS } from '../src/tools/tool.ts'
@@ -39,10 +39,10 @@ function routeRows (): string[] {
     Object.entries(methods).map(([method, { summary = '' }]) => ({
       methods: [method.toUpperCase()],
       path: path.replace('{path}', '*').replaceAll(/\{(\w+)\}/g, ':$1'),
-      what: summary
+      summary
     })))
-  const rows = [...documented, ...MORE_DOORS].map(({ methods, path, what }) =>
-    `| \`${methods.join('`, `')} ${path}\` | ${what} |`)
+  const rows = [...documented, ...MORE_ENDPOINTS].map(({ methods, path, summary }) =>
+    `| \`${methods.join('`, `')} ${path}\` | ${summary} |`)
   return ['| Route | Answer |', '|---|---|', ...rows]
 }
 

@@ -7,7 +7,7 @@ import { httpServerOptions } from './http/options.ts'
 import { isLocalName, isLoopback } from './http/request/hosts.ts'
 import { Shutdown } from './http/shutdown.ts'
 import { createOriginCheck } from './mcp/origin.ts'
-import { mcpDoor } from './mcp/plugin.ts'
+import { mcpRoutes } from './mcp/plugin.ts'
 import { openapi } from './openapi/plugin.ts'
 import { toolSchemas } from './openapi/tool-schemas.ts'
 import { conditional } from './plugins/conditional.ts'
@@ -19,7 +19,7 @@ import { security } from './plugins/security.ts'
 import { validation } from './plugins/validation.ts'
 import { agentRoutes } from './routes/agent.ts'
 import { catalogRoutes } from './routes/catalog.ts'
-import { doorsRoute } from './routes/doors.ts'
+import { endpointsRoute } from './routes/endpoints.ts'
 import { eventRoutes } from './routes/events.ts'
 import { gitHook } from './routes/git-hook.ts'
 import { healthRoutes } from './routes/health.ts'
@@ -40,18 +40,18 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   const { shutdown = new Shutdown(), auditState = () => 'working' as const, isPreview = false, admitCall } = options
   const observer = combineObservers(options.observers ?? [])
   const loopbackOnly = isLoopback(host)
-  const { skillsOf, whileAllowed } = access ?? { skillsOf: () => skills, whileAllowed: () => () => {} }
+  const { skillsOf, onAccessEnd } = access ?? { skillsOf: () => skills, onAccessEnd: () => () => {} }
   const revisionsOf = (request: FastifyRequest) => skillsOf(request).feed
-  observer.useSkills(skillsOf, () => (access?.everything ?? skills).feed.revision)
+  observer.init(skillsOf, () => (access?.everything ?? skills).feed.revision)
   // Lists and probes name a revision, and none of them begins to read.
   skills.parts.ledger.start()
   const originOf = trust && ((state: SkillState) => trust.originOf(state))
   const validate = createValidator(originOf)
   const translate = access?.translate ?? ((error: unknown) => error)
   const reloaded = [access?.file ?? [], trust?.files ?? [], trust ?? [], options.reload ?? []].flat()
-  const remarks = () => reloaded.flatMap(({ remark }) => remark ?? [])
+  const configProblems = () => reloaded.flatMap(({ remark }) => remark ?? [])
   const readiness = {
-    remarks,
+    configProblems,
     auditState,
     shutdown,
     quarantinedIn: trust && ((roots: readonly string[]) => trust.quarantinedIn(roots)),
@@ -85,18 +85,18 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   await app.register(openapi, { version, basePath, hasAccess: access !== undefined })
 
   await app.register(async (routes) => {
-    await routes.register(doorsRoute, { version, forBrowsers: pages?.forBrowsers })
+    await routes.register(endpointsRoute, { version, forBrowsers: pages?.forBrowsers })
     await routes.register(openapiRoutes)
     await routes.register(healthRoutes, { skillsOf, access, revisionsOf, readiness, version, commit: options.commit })
     await routes.register(gitHook, { hooks: () => sources?.hooks ?? [] })
     await routes.register(skillRoutes, { skillsOf, revisionsOf })
     await routes.register(catalogRoutes, { skillsOf, revisionsOf, validate })
     await routes.register(validateRoute)
-    await routes.register(eventRoutes, { feedOf: revisionsOf, whileAllowed, observer })
+    await routes.register(eventRoutes, { feedOf: revisionsOf, onAccessEnd, observer })
     await routes.register(agentRoutes, { registry, skillsOf, observer, admitCall, log: logger })
     await routes.register(promptRoutes, { skillsOf, publicUrl: options.publicUrl })
-    await routes.register(mcpDoor, {
-      skillsOf, whileAllowed, registry, version, observer, originOf, checkOrigin, isOverloaded
+    await routes.register(mcpRoutes, {
+      skillsOf, onAccessEnd, registry, version, observer, originOf, checkOrigin, isOverloaded
     })
     await routes.register(wellKnown, { skillsOf, revisionsOf, isPublic })
     if (pages !== undefined) await routes.register(pages.routes)

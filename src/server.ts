@@ -138,7 +138,7 @@ async function openParts (config: Config, { version, env, isExample = false }: S
     limitsStoreFailures: () => store?.failures() ?? 0,
     limited: () => Object.entries(limits?.refusals ?? {}),
     authFailures: () => access?.refusals ?? [],
-    issuersAway: () => access?.issuersAway ?? 0,
+    unreachableIssuers: () => access?.unreachableIssuers ?? 0,
     sources: () => sources.status
   }
   const policies = [...access ? [access.file] : [], ...trust?.files ?? []]

@@ -10,7 +10,7 @@ import type { Environment } from '../operator/setting.ts'
 import type { View } from '../core/view.ts'
 import { SkillError } from '../core/shared/errors.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
-import type { Principal, WhileAllowed } from '../http/callers.ts'
+import type { Principal, OnAccessEnd } from '../http/callers.ts'
 import { addVary } from '../http/headers.ts'
 import { HttpProblem, toInstance } from '../http/problem.ts'
 import { readBody } from '../sources/http/body.ts'
@@ -108,7 +108,7 @@ export class Access {
 
   readonly skillsOf = ({ admission }: FastifyRequest): View => admission?.view ?? this.nothing
 
-  readonly whileAllowed: WhileAllowed = ({ principal, admission }, end) => {
+  readonly onAccessEnd: OnAccessEnd = ({ principal, admission }, end) => {
     const leftMs = Math.min((principal?.expiresAt ?? Infinity) - Date.now(), MAX_TIMER_MS)
     const stop = (): void => {
       clearTimeout(timer)
@@ -139,7 +139,7 @@ export class Access {
   }
 
   /** Issuers whose keys could not be read at the last attempt. */
-  get issuersAway (): number {
+  get unreachableIssuers (): number {
     return this.#authenticator.keys.filter(({ isUnavailable }) => isUnavailable).length
   }
 

@@ -31,5 +31,5 @@ export interface Principal {
 /** The skills that a request may see. APIs get skills in no other way. The same object for the same view. */
 export type SkillsOf = (request: FastifyRequest) => View
 
-/** Calls `end` once when the caller of a long answer may no longer have it. Returns a function that stops the watch. */
-export type WhileAllowed = (request: FastifyRequest, end: () => void) => () => void
+/** Calls `end` once when the caller of a long answer loses access to it. Returns a function that stops the watch. */
+export type OnAccessEnd = (request: FastifyRequest, end: () => void) => () => void

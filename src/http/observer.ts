@@ -22,10 +22,10 @@ export interface OperationEnd {
   readonly kind?: SkillErrorKind | undefined
 }
 
-/** Learns of everything that callers ask for: metrics, traces, the audit log. Functions never throw. */
+/** Learns of everything that callers ask for: metrics, traces, the audit log. Implementations must not throw. */
 export interface Observer extends ToolObserver {
-  /** Gets the skills that requests see and the revision of the whole catalog, before the first request. */
-  useSkills? (skillsOf: SkillsOf, revision: () => string | undefined): void
+  /** Receives, before the first request, what tells the skills of a request and the revision of the catalog. */
+  init? (skillsOf: SkillsOf, revision: () => string | undefined): void
   /** A request has a route, or none; its body has not been read. */
   onRequest? (request: FastifyRequest): void
   /** The answer is a stream of events, and its head goes out. Its end is a response that closes, as every other one. */
@@ -37,11 +37,11 @@ export interface Observer extends ToolObserver {
 }
 
 /** The status of a request whose connection ended before its answer began, as nginx has it in its log. */
-export const NEVER_ANSWERED = 499
+export const CLIENT_CLOSED_REQUEST = 499
 
 export interface ResponseEnd {
   readonly milliseconds: number
-  /** Of the answer that the client got, or NEVER_ANSWERED. */
+  /** Of the answer that the client got, or CLIENT_CLOSED_REQUEST. */
   readonly status: number
   /** Whether the client got all of it. */
   readonly isComplete: boolean
@@ -52,7 +52,7 @@ export interface ResponseEnd {
 /** Several observers as one. */
 export function combineObservers (observers: readonly Observer[]): Required<Observer> {
   return {
-    useSkills (...parts) { for (const observer of observers) observer.useSkills?.(...parts) },
+    init (...parts) { for (const observer of observers) observer.init?.(...parts) },
     onRequest (request) { for (const observer of observers) observer.onRequest?.(request) },
     onStream (request) { for (const observer of observers) observer.onStream?.(request) },
     onResponse (...parts) { for (const observer of observers) observer.onResponse?.(...parts) },

@@ -16,7 +16,7 @@ const AUDIT_PROBLEMS = {
 /** What readiness depends on besides the index. */
 export interface ReadinessParts {
   /** What is wrong with the files of operators, for callers who are known. */
-  readonly remarks: () => readonly string[]
+  readonly configProblems: () => readonly string[]
   /** The sources other than plain folders. */
   readonly sources: () => readonly SourceStatus[]
   /** The skills of these roots that a lock or a trust file refuses; undefined where none can be. */
@@ -65,7 +65,7 @@ export type Readiness = ReturnType<typeof readinessOf>
 
 /** How the service is for a caller. @param status of what the caller may see */
 export function readinessOf (
-  status: SkillStatus, { remarks, sources, quarantinedIn, auditState, shutdown: { isStopping } }: ReadinessParts
+  status: SkillStatus, { configProblems, sources, quarantinedIn, auditState, shutdown: { isStopping } }: ReadinessParts
 ) {
   const { roots, partial = [], ready } = status
   const all = sources()
@@ -75,7 +75,7 @@ export function readinessOf (
     /** What is wrong, in words. */
     reasons: isStopping
       ? ['The service is stopping']
-      : [...explain(status, visible), ...AUDIT_PROBLEMS[auditState()], ...remarks()],
+      : [...explain(status, visible), ...AUDIT_PROBLEMS[auditState()], ...configProblems()],
     /** Of the sources, what the caller may see. */
     sources: visible.length === 0 ? undefined : visible,
     /** The refused skills of the roots that the caller may see whole. */

@@ -1,6 +1,6 @@
 import { type FastifyReply, type FastifyRequest, LogController } from 'fastify'
 import { maskSecrets } from '../secrets.ts'
-import { NEVER_ANSWERED, type Observer } from './observer.ts'
+import { CLIENT_CLOSED_REQUEST, type Observer } from './observer.ts'
 import { clientOf } from './request/client-address.ts'
 import { traceOf } from './request/traceparent.ts'
 
@@ -31,7 +31,7 @@ export class RequestLogController extends LogController {
     reply.raw.once('close', () => {
       const { headersSent, statusCode, writableFinished } = reply.raw
       const { principal, problemCode, routeOptions: { url: route, config } } = request
-      const status = headersSent ? statusCode : NEVER_ANSWERED
+      const status = headersSent ? statusCode : CLIENT_CLOSED_REQUEST
       const milliseconds = performance.now() - start
       // A destroyed socket counts what it still held as finished.
       const isComplete = writableFinished && !socket.destroyed
@@ -44,7 +44,7 @@ export class RequestLogController extends LogController {
         method,
         url: maskSecrets(url).replace(TOKEN_IN_QUERY, '$1***').slice(0, MAX_LOGGED_URL_CHARACTERS),
         status,
-        code: status < 400 || status === NEVER_ANSWERED ? undefined : problemCode,
+        code: status < 400 || status === CLIENT_CLOSED_REQUEST ? undefined : problemCode,
         ms: Math.round(milliseconds * 1000) / 1000,
         bytes,
         ...principal !== undefined && { principal: principal.name },

@@ -40,4 +40,4 @@ export type Weight = 'costly' | 'stream'
 export type ReadEvent = ToolRead['event'] | 'skill.archive' | 'discovery.index' | 'events.open'
 
 /** What a request reads, through which API. Without an event, each call in its body is reported by itself. */
-export type RouteReads = { readonly event?: ReadEvent, readonly door: string } | 'nothing'
+export type RouteReads = { readonly event?: ReadEvent, readonly api: string } | 'nothing'

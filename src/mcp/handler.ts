@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import { createMcpHandler, type McpHttpHandler, ProtocolErrorCode } from '@modelcontextprotocol/server'
+import { toWellFormed } from '../core/shared/json.ts'
 import { MAX_LOG_LINE_CHARACTERS } from '../tools/limits.ts'
 import { busFor } from './listen.ts'
 import { checkMessage } from './message.ts'
@@ -32,7 +33,7 @@ export function answerMessage (
   const operation = observer && observeOperation(observer, request.body, request)
   // What is no message has answers of the SDK, with the status of its protocol revision.
   const checked = checkMessage(request.body)
-  const body = 'message' in checked ? checked.message : request.body
+  const body = 'message' in checked ? checked.message : toWellFormed(request.body)
   const handler: McpHttpHandler = createMcpHandler(
     ({ era }) => createMcpServer(options, { isModern: era === 'modern', fields: { reqId: request.id }, operation }),
     {

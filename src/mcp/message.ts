@@ -1,5 +1,5 @@
 import { Ajv, type ValidateFunction } from 'ajv'
-import { own } from '../core/shared/json.ts'
+import { own, toWellFormed } from '../core/shared/json.ts'
 
 /** Error codes of JSON-RPC 2.0, §5.1. */
 const PARSE_ERROR = -32700
@@ -61,9 +61,10 @@ export function parseMessage (line: string): { readonly value: unknown } | Error
 
 /**
  * Returns a message without those parameters that are `null`, which clients send for absent ones; or the answer to what
- * is no JSON-RPC 2.0 message, or is a request with wrong parameters.
+ * is no JSON-RPC 2.0 message, or is a request with wrong parameters. Halves of surrogate pairs become U+FFFD.
  */
-export function checkMessage (value: unknown): { readonly message: object } | ErrorAnswer {
+export function checkMessage (given: unknown): { readonly message: object } | ErrorAnswer {
+  const value = toWellFormed(given)
   if (typeof value !== 'object' || value === null || Array.isArray(value) || own(value, 'jsonrpc') !== '2.0') {
     return invalidRequest(null, 'send one JSON-RPC 2.0 object; batches are not supported')
   }
@@ -76,8 +77,8 @@ export function checkMessage (value: unknown): { readonly message: object } | Er
   if (typeof params !== 'object' || Array.isArray(params)) {
     return errorAnswer(idOf(id), INVALID_PARAMS, `Invalid parameters of ${method}: params is not an object`)
   }
-  const given = Object.fromEntries(Object.entries(params).filter(([, member]) => member !== null))
-  return check(method, id, { ...rest, params: given }, given)
+  const present = Object.fromEntries(Object.entries(params).filter(([, member]) => member !== null))
+  return check(method, id, { ...rest, params: present }, present)
 }
 
 export function errorAnswer (id: RequestId | null, code: number, message: string): ErrorAnswer {

@@ -3,7 +3,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
 import { overloadError } from '../core/shared/errors.ts'
 import { own } from '../core/shared/json.ts'
-import type { SkillsOf, WhileAllowed } from '../http/callers.ts'
+import type { SkillsOf, OnAccessEnd } from '../http/callers.ts'
 import { MAX_EVENT_STREAM_BYTES } from '../http/limits.ts'
 import { LISTEN, type Observer } from '../http/observer.ts'
 import type { RouteReads, Weight } from '../http/route-config.ts'
@@ -20,7 +20,7 @@ import { mainFileUri } from './skill-uri.ts'
 
 interface McpOptions {
   readonly skillsOf: SkillsOf
-  readonly whileAllowed: WhileAllowed
+  readonly onAccessEnd: OnAccessEnd
   readonly registry: ToolRegistry
   readonly version: string
   readonly observer?: Observer | undefined
@@ -40,9 +40,9 @@ const LIST_CHANGES = Buffer.concat([frameOf('resources/list_changed'), frameOf('
 const FIRST_MODERN_REVISION = '2026'
 
 /** MCP over Streamable HTTP at `/mcp`, without sessions (docs/mcp.md). The SDK is loaded by the first message. */
-export const mcpDoor: FastifyPluginAsyncTypebox<McpOptions> = async function mcpDoor (app, options) {
-  const { checkOrigin, isOverloaded, skillsOf, whileAllowed, registry, version, observer, originOf } = options
-  const openStream = createEventStreams(app, { maxStreams: MAX_MCP_STREAMS, whileAllowed, observer })
+export const mcpRoutes: FastifyPluginAsyncTypebox<McpOptions> = async function mcpRoutes (app, options) {
+  const { checkOrigin, isOverloaded, skillsOf, onAccessEnd, registry, version, observer, originOf } = options
+  const openStream = createEventStreams(app, { maxStreams: MAX_MCP_STREAMS, onAccessEnd, observer })
   const inProgress = new Set<Promise<unknown>>()
   /** Ends each open stream of `subscriptions/listen`. */
   const listening = new Map<FastifyReply, () => Promise<void>>()
@@ -64,7 +64,7 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpOptions> = async function mcp
 
   app.get('/mcp', {
     config: {
-      reads: (request) => request.method === 'GET' ? { event: 'events.open', door: eraOf(request) } : callsIn(request),
+      reads: (request) => request.method === 'GET' ? { event: 'events.open', api: eraOf(request) } : callsIn(request),
       weight: ({ headers }) => takesStream(headers) ? 'stream' : undefined
     },
     schema: { hide: true },
@@ -107,7 +107,7 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpOptions> = async function mcp
     let stopWatch = (): void => {}
     if (method === LISTEN) {
       listening.set(reply, close)
-      stopWatch = whileAllowed(request, () => { reply.raw.destroy() })
+      stopWatch = onAccessEnd(request, () => { reply.raw.destroy() })
     }
     reply.raw.once('close', () => {
       listening.delete(reply)
@@ -143,7 +143,7 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpOptions> = async function mcp
     const { body } = response
     if (body === null || !listening.has(reply)) return reply.send(body ?? undefined)
     return reply.send(boundedStream(body as ReadableStream<Uint8Array>, MAX_EVENT_STREAM_BYTES, () => {
-      app.log.info('a client that does not read its notifications was dropped')
+      app.log.info('slow MCP client disconnected')
     }))
   }
 }
@@ -166,7 +166,7 @@ function takesStream ({ accept = '' }: FastifyRequest['headers']): boolean {
 }
 
 function callsIn (request: FastifyRequest): RouteReads {
-  return { door: eraOf(request) }
+  return { api: eraOf(request) }
 }
 
 function eraOf ({ headers }: FastifyRequest): string {

@@ -11,7 +11,7 @@ import { maskSecrets } from '../secrets.ts'
 import type { SkillsOf } from '../http/callers.ts'
 import { REVISION_HEADER } from '../http/headers.ts'
 import {
-  NEVER_ANSWERED, type ObservedOperation, type Observer, type OperationEnd, type ResponseEnd
+  CLIENT_CLOSED_REQUEST, type ObservedOperation, type Observer, type OperationEnd, type ResponseEnd
 } from '../http/observer.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { clientOf, peerOf } from '../http/request/client-address.ts'
@@ -19,7 +19,7 @@ import { traceOf } from '../http/request/traceparent.ts'
 import type { CallResult, ObservedCall } from '../tools/calls/observer.ts'
 import type { ToolOutcome } from '../tools/tool.ts'
 import { AuditLog, type AuditLogOptions, type Outcome } from './audit-log.ts'
-import { type AuditEvent, doorOf, type Read, readOfCall, readOfOperation, readOfRequest } from './reads.ts'
+import { type AuditEvent, apiOf, type Read, readOfCall, readOfOperation, readOfRequest } from './reads.ts'
 
 const MAX_CLIENT_CHARACTERS = 128
 const MAX_FORWARDED_CHARACTERS = 512
@@ -113,7 +113,7 @@ export class Audit implements Observer {
     this.log.close()
   }
 
-  useSkills (of: SkillsOf): void {
+  init (of: SkillsOf): void {
     this.#skillsOf = of
   }
 
@@ -127,13 +127,13 @@ export class Audit implements Observer {
     if (this.#reported.has(request)) return
     const outcome = outcomeOf(status)
     const read = readOfRequest(request)
-    const door = doorOf(request)
-    const isAnswered = status !== NEVER_ANSWERED
-    const isRefused = outcome === 'denied' || (door !== undefined && isAnswered && !hasRead(outcome))
+    const api = apiOf(request)
+    const isAnswered = status !== CLIENT_CLOSED_REQUEST
+    const isRefused = outcome === 'denied' || (api !== undefined && isAnswered && !hasRead(outcome))
     const isLogged = status === 401 ? this.#failedLogins.count(clientOf(request)) : read !== undefined || isRefused
     if (!isLogged) return
     const event = status === 401 ? 'auth.failed' : read?.event ?? 'access.denied'
-    this.#report(request, { ...read, door: door ?? 'rest', event }, outcome, {
+    this.#report(request, { ...read, api: api ?? 'rest', event }, outcome, {
       bytes,
       digest: digestIn(reply, event),
       ...hasRead(outcome)
@@ -163,7 +163,7 @@ export class Audit implements Observer {
   #report (request: FastifyRequest, read: Read, outcome: Outcome, more: object = {}): void {
     this.#reported.add(request)
     const { salt } = this.#options
-    const { event, door, skill, path, query, results } = read
+    const { event, api, skill, path, query, results } = read
     const { 'x-forwarded-for': forwarded } = request.headers
     const skills = this.#skillsOf?.(request)
     const isList = event === 'skill.list' || event === 'discovery.index'
@@ -184,7 +184,7 @@ export class Audit implements Observer {
         // Callers may write an address there, or anything.
         forwarded: forwarded === undefined || salt !== undefined ? undefined : cut(forwarded, MAX_FORWARDED_CHARACTERS)
       },
-      door,
+      api,
       client: clientName(request),
       reqId: request.id,
       trace_id: traceOf(request)?.traceId

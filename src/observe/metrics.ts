@@ -5,7 +5,7 @@ import type { SkillManager } from '../core/skill-manager.ts'
 import { distinctNames } from '../core/shared/text.ts'
 import type { Observer } from '../http/observer.ts'
 import type { SourceStatus } from '../schemas/health.ts'
-import { doorOf, methodName, operationName, type Read, readOfCall, readOfOperation, readOfRequest } from './reads.ts'
+import { apiOf, methodName, operationName, type Read, readOfCall, readOfOperation, readOfRequest } from './reads.ts'
 
 interface MetricsOptions {
   readonly skills: SkillManager
@@ -20,8 +20,8 @@ export interface Readings {
   readonly auditDropped?: () => number
   readonly logDropped?: () => number
   readonly limitsStoreFailures?: () => number
-  readonly overloadLevel?: () => number
-  readonly issuersAway?: () => number
+  readonly overloaded?: () => number
+  readonly unreachableIssuers?: () => number
   readonly limited?: () => Iterable<readonly [rule: string, count: number]>
   readonly authFailures?: () => Iterable<readonly [reason: string, count: number]>
   readonly sources?: () => readonly SourceStatus[]
@@ -87,20 +87,20 @@ export function createMetrics ({ skills, version, countsReads = false, readings 
   const eventStreams = gauge('skillserve_event_streams', [], 'Open streams of GET /events')
   const mcpStreams = gauge('skillserve_mcp_streams', [], 'Open streams of MCP')
   const shed = counter('skillserve_overload_refusals_total', [], 'Requests answered with 503 overloaded')
-  const reads = counter('skillserve_reads_total', ['skill', 'door'], 'Reads of main files with METRICS_READS=true, ' +
+  const reads = counter('skillserve_reads_total', ['skill', 'api'], 'Reads of main files with METRICS_READS=true, ' +
     'of 1,000 skills, and of the rest together; a 304 and an archive are reads too, a HEAD is not')
 
   /** The gauges of requests whose answers are streams. */
   const streams = new WeakMap<FastifyRequest, Gauge>()
   const readSkills = new Set<string>()
 
-  function countRead ({ event, skill, door = '' }: Partial<Read> = {}): void {
+  function countRead ({ event, skill, api = '' }: Partial<Read> = {}): void {
     const isMain = event === 'skill.read' || event === 'skill.archive'
     if (!countsReads || !isMain || skill === undefined) return
     // Names come from the catalog, and never from a caller.
     if (!readSkills.has(skill) && !skills.indexedNames().includes(skill)) return
     if (readSkills.size < MAX_SKILLS) readSkills.add(skill)
-    reads.inc({ skill: readSkills.has(skill) ? skill : OTHER_SKILLS, door })
+    reads.inc({ skill: readSkills.has(skill) ? skill : OTHER_SKILLS, api })
   }
 
   const refreshes = histogram('skillserve_refresh_duration_seconds', ['root'], 'Duration of comparisons with the disk')
@@ -161,9 +161,9 @@ export function createMetrics ({ skills, version, countsReads = false, readings 
     'audience, scope, or issuer for keys that cannot be read', readings.authFailures)
   rows('counter', 'skillserve_rate_limited_total', ['rule'], 'Refusals of callers past a limit: units or streams. ' +
     'Calls in a batch count one by one', readings.limited)
-  rows('gauge', 'skillserve_issuers_away', [], 'Issuers of tokens whose keys could not be read at the last attempt',
-    readings.issuersAway)
-  rows('gauge', 'skillserve_overload_level', [], '1 while costly requests are refused', readings.overloadLevel)
+  rows('gauge', 'skillserve_unreachable_issuers', [], 'Issuers of tokens whose keys could not be read at the last ' +
+    'attempt', readings.unreachableIssuers)
+  rows('gauge', 'skillserve_overloaded', [], '1 while costly requests are refused', readings.overloaded)
   rows('counter', 'skillserve_limits_store_failures_total', [], 'How often the shared rate-limit store could ' +
     'not be reached, or answered with an error', readings.limitsStoreFailures)
   rows('counter', 'skillserve_audit_dropped_total', [], 'Lines of the audit log that were lost: must stay 0',
@@ -173,14 +173,14 @@ export function createMetrics ({ skills, version, countsReads = false, readings 
   rows('gauge', 'skillserve_build_info', ['version', 'node'], 'Always 1', () => [[version, process.version, 1]])
 
   const observer: Observer = {
-    useSkills (_skillsOf, revision) { revisionNow = revision },
+    init (_skillsOf, revision) { revisionNow = revision },
 
     onRequest ({ method }) {
       active.inc({ http_request_method: methodName(method) })
     },
 
     onStream (request) {
-      const open = doorOf(request) === 'rest' ? eventStreams : mcpStreams
+      const open = apiOf(request) === 'rest' ? eventStreams : mcpStreams
       streams.set(request, open)
       open.inc()
     },

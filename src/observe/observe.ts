@@ -34,7 +34,7 @@ export async function observe (options: ObserveOptions) {
   const hasCallers = config.accessFile !== undefined
   let isUnderPressure = () => false
   const readings = {
-    ...options.readings, auditDropped: () => audit?.log.dropped ?? 0, overloadLevel: () => isUnderPressure() ? 1 : 0
+    ...options.readings, auditDropped: () => audit?.log.dropped ?? 0, overloaded: () => isUnderPressure() ? 1 : 0
   }
   const metrics = port !== undefined || hasCallers
     ? (await import('./metrics.ts')).createMetrics({ skills, version, countsReads, readings })

@@ -11,7 +11,7 @@ import { maskSecrets } from '../secrets.ts'
 /** What somebody asked for. */
 export interface Read {
   readonly event: AuditEvent
-  readonly door: string | undefined
+  readonly api: string | undefined
   readonly skill?: string | undefined
   readonly path?: string | undefined
   /** The words of a search. */
@@ -80,14 +80,14 @@ const MAX_QUERY_CHARACTERS = 200
 
 /** What a request of a route with one read asks for; undefined for routes that read no skill. */
 export function readOfRequest (request: FastifyRequest): Read | undefined {
-  const { event, door } = readsOf(request) ?? {}
+  const { event, api } = readsOf(request) ?? {}
   if (event === undefined) return undefined
   const { params, query } = request
   const skill = text(own(params, 'name'))
-  if (event === 'skill.file_read') return readOfFile(text(own(params, '*')), { door, skill })
+  if (event === 'skill.file_read') return readOfFile(text(own(params, '*')), { api, skill })
   const words = event === 'skill.list' ? own(query, 'q') : undefined
-  if (words === undefined) return { event, door, skill }
-  return { event: 'skill.search', door, query: text(words, MAX_QUERY_CHARACTERS), results: request.found }
+  if (words === undefined) return { event, api, skill }
+  return { event: 'skill.search', api, query: text(words, MAX_QUERY_CHARACTERS), results: request.found }
 }
 
 /** What a call has read, or was refused. */
@@ -95,34 +95,34 @@ export function readOfCall ({ tool, args, dialect, origin }: ObservedCall, outco
   if (tool === undefined || origin === undefined) return undefined
   const { reads, skillArgument } = tool
   const given = skillArgument === undefined ? undefined : text(own(args, skillArgument))
-  const route = doorOf(origin as FastifyRequest)
-  const door = route === 'tool-call' ? `tool-call/${dialect}` : route
-  if (reads.event === 'skill.file_read') return readOfFile(text(own(args, reads.pathArgument)), { door, skill: given })
-  if (reads.event !== 'skill.search') return { event: reads.event, door, skill: outcome.skill ?? given }
+  const route = apiOf(origin as FastifyRequest)
+  const api = route === 'tool-call' ? `tool-call/${dialect}` : route
+  if (reads.event === 'skill.file_read') return readOfFile(text(own(args, reads.pathArgument)), { api, skill: given })
+  if (reads.event !== 'skill.search') return { event: reads.event, api, skill: outcome.skill ?? given }
   const found = own(outcome.result, 'skills')
   const query = text(own(args, reads.queryArgument), MAX_QUERY_CHARACTERS)
-  return { event: reads.event, door, query, results: Array.isArray(found) ? found.length : undefined }
+  return { event: reads.event, api, query, results: Array.isArray(found) ? found.length : undefined }
 }
 
 export function readOfOperation ({ method, params, origin }: ObservedOperation): Read | undefined {
   const event = OPERATIONS.get(method)
   if (event === undefined) return undefined
-  const door = doorOf(origin)
-  if (method === 'prompts/get') return { event, door, skill: text(own(params, 'name')) }
+  const api = apiOf(origin)
+  if (method === 'prompts/get') return { event, api, skill: text(own(params, 'name')) }
   const [, address, file] = /^skill:\/\/([^/?#]+)(?:\/([^?#]*))?$/.exec(text(own(params, 'uri')) ?? '') ?? []
   const skill = address && (decodePercent(address) ?? address)
-  if (event === 'skill.file_read') return readOfFile(file && (decodePercent(file) ?? file), { door, skill })
-  return { event, door, skill }
+  if (event === 'skill.file_read') return readOfFile(file && (decodePercent(file) ?? file), { api, skill })
+  return { event, api, skill }
 }
 
 /** The main file is the same read through the routes of files. */
-function readOfFile (path: string | undefined, { door, skill }: Pick<Read, 'door' | 'skill'>): Read {
-  return { event: path !== undefined && isMainFile(path) ? 'skill.read' : 'skill.file_read', door, skill, path }
+function readOfFile (path: string | undefined, { api, skill }: Pick<Read, 'api' | 'skill'>): Read {
+  return { event: path !== undefined && isMainFile(path) ? 'skill.read' : 'skill.file_read', api, skill, path }
 }
 
 /** The API of a request; undefined for a route that reads nothing. */
-export function doorOf (request: FastifyRequest): string | undefined {
-  return readsOf(request)?.door
+export function apiOf (request: FastifyRequest): string | undefined {
+  return readsOf(request)?.api
 }
 
 function readsOf (request: FastifyRequest): Exclude<RouteReads, 'nothing'> | undefined {

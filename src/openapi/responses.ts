@@ -41,7 +41,7 @@ export function resultAnswer (schema: TSchema, description: string, examples?: E
 }
 
 /** An answer that nobody keeps: of a probe, or a stream. */
-export function passingAnswer (description: string, content: Content): Answer {
+export function uncachedAnswer (description: string, content: Content): Answer {
   return { description, headers: { 'cache-control': header('`no-store`: the answer is not kept') }, content }
 }
 

@@ -46,7 +46,7 @@ export const security = fp<SecurityOptions>(async function security (app, { loop
 /** What Node lets pass and others read in another sense: versions, and codings besides chunks (RFC 9112 §6.1). */
 function framingProblem ({ httpVersionMajor, headers: { 'transfer-encoding': coding = 'chunked' } }: IncomingMessage) {
   const close = { connection: 'close' }
-  if (httpVersionMajor !== 1) return new HttpProblem('bad_request', 'Send requests of HTTP/1.1', close)
+  if (httpVersionMajor !== 1) return new HttpProblem('bad_request', 'Only HTTP/1.x is supported', close)
   if (coding.toLowerCase() === 'chunked') return undefined
   return new HttpProblem('transfer_encoding_unsupported', undefined, close)
 }

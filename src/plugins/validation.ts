@@ -39,7 +39,7 @@ function queryProblem ({ keyword, params, parentSchema, data, instancePath, mess
   if (keyword === 'additionalProperties') {
     const allowed = Object.keys(own(parentSchema, 'properties') ?? {}).join(', ')
     const parameter = quote(String(params['additionalProperty']))
-    const rule = allowed === '' ? 'this address takes none' : `allowed: ${allowed}`
+    const rule = allowed === '' ? 'this route has no query parameters' : `allowed: ${allowed}`
     return new HttpProblem('bad_query', `Unknown query parameter ${parameter}, ${rule}`)
   }
   const parameter = `Query parameter '${instancePath.slice(1)}' is`

@@ -40,7 +40,7 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
   const handleToolCall = createToolCallHandler({ registry, log, observer })
 
   app.post('/agent/tool-call', {
-    config: { reads: { door: 'tool-call' } },
+    config: { reads: { api: 'tool-call' } },
     schema: {
       operationId: 'callTools',
       summary: 'Run tool calls as a model made them',
@@ -72,7 +72,7 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
   })
 
   app.get('/agent/tools', {
-    config: { reads: ({ query }) => hasSkills(query as ToolQuery) ? { event: 'skill.list', door: 'rest' } : 'nothing' },
+    config: { reads: ({ query }) => hasSkills(query as ToolQuery) ? { event: 'skill.list', api: 'rest' } : 'nothing' },
     schema: {
       operationId: 'listTools',
       summary: 'Tool definitions for a model',
@@ -91,7 +91,7 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
 
   app.post('/agent/tools/:name', {
     config: {
-      reads: { door: 'rest' },
+      reads: { api: 'rest' },
       weight: ({ params }) => registry.find(String(own(params, 'name')))?.isCostly === true ? 'costly' : undefined
     },
     schema: {

@@ -27,7 +27,7 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
 ) {
   app.get('/catalog', {
     config: {
-      reads: { event: 'skill.list', door: 'rest' },
+      reads: { event: 'skill.list', api: 'rest' },
       load: 'costly',
       weight: ({ query }) => own(query, 'q') === undefined ? undefined : 'costly'
     },
@@ -58,7 +58,7 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
   })
 
   app.get('/catalog/:name', {
-    config: { reads: { event: 'skill.entry', door: 'rest' } },
+    config: { reads: { event: 'skill.entry', api: 'rest' } },
     schema: {
       operationId: 'getCatalogEntry',
       summary: 'Describe a skill',

@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
 import type { FastifyRequest } from 'fastify'
-import type { WhileAllowed } from '../http/callers.ts'
+import type { OnAccessEnd } from '../http/callers.ts'
 import type { ChangeFeed, FeedEvent } from '../core/events/change-feed.ts'
 import type { Observer } from '../http/observer.ts'
 import { EVENT_RETRY_MS, EVENT_RETRY_SPREAD_MS, MAX_EVENT_STREAMS } from '../http/limits.ts'
@@ -9,11 +9,11 @@ import { accepts } from '../http/request/accept.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { createEventStreams, EVENT_STREAM_MEDIA_TYPE } from '../http/send/event-streams.ts'
 import { EVENTS_EXAMPLE } from '../openapi/examples.ts'
-import { passingAnswer, text } from '../openapi/responses.ts'
+import { uncachedAnswer, text } from '../openapi/responses.ts'
 
 export interface EventRoutesOptions {
   readonly feedOf: (request: FastifyRequest) => Pick<ChangeFeed, 'position' | 'subscribe'>
-  readonly whileAllowed: WhileAllowed
+  readonly onAccessEnd: OnAccessEnd
   readonly observer?: Pick<Observer, 'onStream'> | undefined
   /** Default: MAX_EVENT_STREAMS. */
   readonly maxStreams?: number
@@ -38,7 +38,7 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async 
 
   app.get('/events', {
     config: {
-      reads: { event: 'events.open', door: 'rest' },
+      reads: { event: 'events.open', api: 'rest' },
       weight: ({ headers }) => accepts(headers.accept, EVENT_STREAM_MEDIA_TYPE) ? 'stream' : undefined
     },
     schema: {
@@ -51,7 +51,7 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async 
       tags: ['skills'],
       headers: HeadersSchema,
       querystring: QuerySchema,
-      response: { 200: passingAnswer('The events, without an end', text(EVENT_STREAM_MEDIA_TYPE, EVENTS_EXAMPLE)) }
+      response: { 200: uncachedAnswer('The events, without an end', text(EVENT_STREAM_MEDIA_TYPE, EVENTS_EXAMPLE)) }
     }
   }, async (request, reply) => {
     if (!accepts(request.headers.accept, EVENT_STREAM_MEDIA_TYPE)) throw new HttpProblem('not_acceptable')

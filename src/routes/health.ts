@@ -5,7 +5,7 @@ import type { RevisionsOf } from '../http/headers.ts'
 import { HttpProblem, PROBLEM_MEDIA_TYPE } from '../http/problem.ts'
 import { readinessOf, type ReadinessParts, statusOf } from '../http/readiness.ts'
 import { LivenessSchema, ReadinessSchema, NotReadySchema } from '../schemas/health.ts'
-import { json, passingAnswer, text } from '../openapi/responses.ts'
+import { json, uncachedAnswer, text } from '../openapi/responses.ts'
 import { exampleOf, reference } from '../schemas/typebox.ts'
 
 interface HealthRoutesOptions {
@@ -29,7 +29,7 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
       summary: 'Whether the process answers',
       description: 'Touches no disk.',
       tags: ['service'],
-      response: { 200: passingAnswer('It does', json(LivenessSchema)) }
+      response: { 200: uncachedAnswer('It does', json(LivenessSchema)) }
     }
   }, async (_request, reply) => {
     reply.header('cache-control', 'no-store')
@@ -47,8 +47,8 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
         'alone.',
       tags: ['service'],
       response: {
-        200: passingAnswer('Ready', json(ReadinessSchema)),
-        503: passingAnswer(
+        200: uncachedAnswer('Ready', json(ReadinessSchema)),
+        503: uncachedAnswer(
           'Not ready', text(PROBLEM_MEDIA_TYPE, exampleOf(NotReadySchema), reference(NotReadySchema))
         )
       }

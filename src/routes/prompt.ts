@@ -28,7 +28,7 @@ export const promptRoutes: FastifyPluginAsyncTypebox<PromptRoutesOptions> = asyn
   const locate = (skill: SkillMetadata) => `${base}/skills/${encodeURIComponent(addressOf(skill))}/files/SKILL.md`
 
   app.get('/agent/prompt', {
-    config: { reads: { event: 'skill.list', door: 'prompt' } },
+    config: { reads: { event: 'skill.list', api: 'prompt' } },
     schema: {
       operationId: 'getPrompt',
       summary: 'The catalog for a system prompt',
@@ -45,7 +45,7 @@ export const promptRoutes: FastifyPluginAsyncTypebox<PromptRoutesOptions> = asyn
   })
 
   app.get('/llms.txt', {
-    config: { reads: { event: 'skill.list', door: 'llms.txt' } },
+    config: { reads: { event: 'skill.list', api: 'llms.txt' } },
     schema: {
       operationId: 'getLlmsTxt',
       summary: 'The skills by the convention of llms.txt',

@@ -50,7 +50,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
   app, { skillsOf, revisionsOf }
 ) {
   app.get('/skills', {
-    config: { reads: { event: 'skill.list', door: 'rest' } },
+    config: { reads: { event: 'skill.list', api: 'rest' } },
     schema: {
       operationId: 'listSkills',
       summary: 'List all skills',
@@ -64,7 +64,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
   })
 
   app.get('/skills/:name', {
-    config: { reads: { event: 'skill.read', door: 'rest' } },
+    config: { reads: { event: 'skill.read', api: 'rest' } },
     schema: {
       operationId: 'getSkill',
       summary: 'Read the main file of a skill',
@@ -88,7 +88,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
   })
 
   app.get('/skills/:name/files', {
-    config: { reads: { event: 'skill.manifest', door: 'rest' } },
+    config: { reads: { event: 'skill.manifest', api: 'rest' } },
     schema: {
       operationId: 'listSkillFiles',
       summary: 'List the files of a skill',
@@ -107,7 +107,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
   })
 
   app.get('/skills/:name/files/*', {
-    config: { reads: { event: 'skill.file_read', door: 'rest' } },
+    config: { reads: { event: 'skill.file_read', api: 'rest' } },
     schema: {
       operationId: 'readSkillFile',
       summary: 'Read a file of a skill',
@@ -150,7 +150,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
   })
 
   app.get('/skills/:name/archive.zip', {
-    config: { reads: { event: 'skill.archive', door: 'rest' }, load: 'costly' },
+    config: { reads: { event: 'skill.archive', api: 'rest' }, load: 'costly' },
     schema: {
       operationId: 'getSkillArchive',
       summary: 'Read a whole skill as a ZIP archive',

@@ -17,7 +17,7 @@ export const MAX_QUERY_CODE_POINTS = 1_000
 export const CatalogQuerySchema = Type.Object({
   q: Type.Optional(Type.String({
     maxLength: MAX_QUERY_CODE_POINTS,
-    description: 'Words to search for in name, description and headings: the best match first. Blank is as good as none'
+    description: 'Words to search for in name, description and headings: the best match first. An empty one is ignored'
   })),
   valid: Type.Optional(Type.Boolean({ description: 'Only skills that are valid, or that are not' })),
   limit: Type.Optional(Type.Integer({

@@ -1,6 +1,6 @@
 import type { TSchema } from '@sinclair/typebox'
 import { CatalogEntrySchema, CatalogPageSchema } from './catalog.ts'
-import { DoorsSchema } from './doors.ts'
+import { EndpointsSchema } from './endpoints.ts'
 import { HookAnswerSchema, LivenessSchema, ReadinessSchema, NotReadySchema } from './health.ts'
 import { ProblemSchema } from './problem.ts'
 import { PromptSchema } from './prompt.ts'
@@ -11,7 +11,7 @@ import { DiscoveryIndexSchema, LegacyDiscoveryIndexSchema } from './well-known.t
 /** Wire shapes that routes name: each is a component of the OpenAPI document. */
 export const sharedSchemas: readonly TSchema[] = [
   ProblemSchema,
-  DoorsSchema,
+  EndpointsSchema,
   LivenessSchema,
   HookAnswerSchema,
   ReadinessSchema,

@@ -16,9 +16,9 @@ import { page as skill } from './pages/skill.ts'
 import { page as status } from './pages/status.ts'
 import { signInRoutes } from './sign-in.ts'
 
-const SKILL_READ: RouteReads = { event: 'skill.read', door: 'ui' }
-const FILE_READ: RouteReads = { event: 'skill.file_read', door: 'ui' }
-const LIST_READ: RouteReads = { event: 'skill.list', door: 'ui' }
+const SKILL_READ: RouteReads = { event: 'skill.read', api: 'ui' }
+const FILE_READ: RouteReads = { event: 'skill.file_read', api: 'ui' }
+const LIST_READ: RouteReads = { event: 'skill.list', api: 'ui' }
 
 /** Every page by its address: a new one is a file and a row here. */
 const PAGES: ReadonlyArray<readonly [address: string, page: PageMaker, reads: RouteReads]> = [

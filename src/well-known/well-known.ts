@@ -77,7 +77,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
 
   for (const { version, path, content, ofAll, ofOne } of INDEXES) {
     app.get(path, {
-      config: { reads: { event: 'discovery.index', door: 'well-known' }, load: 'costly' },
+      config: { reads: { event: 'discovery.index', api: 'well-known' }, load: 'costly' },
       schema: {
         ...ofAll,
         tags: ['discovery'],
@@ -91,7 +91,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
     })
 
     app.get(`/skills/:name${path}`, {
-      config: { reads: { event: 'discovery.index', door: 'well-known' } },
+      config: { reads: { event: 'discovery.index', api: 'well-known' } },
       schema: {
         ...ofOne,
         description: `Version ${version} of skill discovery for clients that have the address of a skill. The list ` +
@@ -107,7 +107,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
   }
 
   app.get('/.well-known/agent-skills/:name/:digest/SKILL.md', {
-    config: { reads: { event: 'skill.read', door: 'well-known' } },
+    config: { reads: { event: 'skill.read', api: 'well-known' } },
     schema: {
       operationId: 'getDiscoveryDocument',
       summary: 'A skill that is one SKILL.md',
@@ -125,7 +125,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
   })
 
   app.get('/.well-known/agent-skills/:name/:digest/archive.zip', {
-    config: { reads: { event: 'skill.archive', door: 'well-known' }, load: 'costly' },
+    config: { reads: { event: 'skill.archive', api: 'well-known' }, load: 'costly' },
     schema: {
       operationId: 'getDiscoveryArchive',
       summary: 'A skill of several files as a ZIP archive',
@@ -149,7 +149,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
   }
 
   app.get('/.well-known/skills/:name/*', {
-    config: { reads: { event: 'skill.file_read', door: 'well-known' } },
+    config: { reads: { event: 'skill.file_read', api: 'well-known' } },
     schema: {
       operationId: 'getLegacyDiscoveryFile',
       summary: 'A file that the index lists',
@@ -161,7 +161,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
   }, async (request, reply) => sendFile(request, reply, request.params.name, request.params['*']))
 
   app.get('/skills/:name/.well-known/skills/:skill/*', {
-    config: { reads: { event: 'skill.file_read', door: 'well-known' } },
+    config: { reads: { event: 'skill.file_read', api: 'well-known' } },
     schema: {
       operationId: 'getSkillLegacyDiscoveryFile',
       summary: 'A file that the index of one skill lists',

@@ -264,7 +264,7 @@ export const LEGACY_METHODS: Readonly<Record<string, (name: string) => object>> 
   'resources/unsubscribe': (name) => ({ uri: `skill://${name}/SKILL.md` })
 }
 
-/** Every question to every door, for names that are there, hidden and absent. */
+/** Every question to every api, for names that are there, hidden and absent. */
 export function questions (known: readonly string[]): readonly Question[] {
   const names = [...known, 'nosuch', '..']
   const [first = ''] = known

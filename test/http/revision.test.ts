@@ -12,7 +12,7 @@ const FILES = {
   other: { 'SKILL.md': '---\nname: other\ndescription: For tests\n---\n' }
 }
 
-/** Every door to a skill that answers a GET. */
+/** Every api to a skill that answers a GET. */
 const TARGETS: ReadonlyArray<readonly [target: string, accept?: string]> = [
   ['/skills/demo'],
   ['/skills/demo', 'text/markdown'],
@@ -161,7 +161,7 @@ t.test('K58: revisions that are asked for', async (t) => {
   })
 })
 
-t.test('K59: what was handed out stays readable through every door after a change', async (t) => {
+t.test('K59: what was handed out stays readable through every api after a change', async (t) => {
   const service = await buildService(t, { files: FILES })
   const { revision } = (await service.fetch('/skills/demo/files')).json() as { readonly revision: string }
   const asking = (target: string) => `${target}${target.includes('?') ? '&' : '?'}revision=${revision}`

@@ -78,7 +78,7 @@ t.test('K55: the authority of an absolute target counts, and Host does not', asy
     'http://evil.example?http://localhost/livez']) {
     t.equal(await ask(target), 403, target)
   }
-  t.equal(await ask('/livez', 'evil.example'), 403, 'the target of another request opens no door')
+  t.equal(await ask('/livez', 'evil.example'), 403, 'the target of another request opens no api')
   t.equal((await rawRequest(url, request('GET', 'http://localhost/livez', { host: null }))).status, 400)
   t.equal((await rawRequest(url, request('GET', 'http://localhost/livez', { headers: ['Host: localhost'] }))).status,
     400)
@@ -113,12 +113,12 @@ const NOT_FOR_PAGES =
   /^(?:access-control-.*|cache-control|connection|content-(?:length|security-policy|type)|cross-origin-.*|date|keep-alive|referrer-policy|vary|x-content-type-options)$/
 const MCP_CALL = { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} }
 
-t.test('K69: ALLOWED_ORIGINS opens every door to a web page', async (t) => {
+t.test('K69: ALLOWED_ORIGINS opens every api to a web page', async (t) => {
   const service = await buildService(t, { files: FILES, options: { allowedOrigins: [PAGE, 'http://localhost:5173'] } })
   const preflight = (target: string, origin: string, more: readonly string[] = []) =>
     rawRequest(service.url, request('OPTIONS', target, { headers: [`Origin: ${origin}`, ...more] }))
 
-  await t.test('a preflight of any door is answered, with the headers that clients send', async (t) => {
+  await t.test('a preflight of any api is answered, with the headers that clients send', async (t) => {
     const wanted = [
       'accept', 'authorization', 'cache-control', 'content-type', 'if-match', 'if-none-match', 'if-range',
       'last-event-id', 'mcp-method', 'mcp-name', 'mcp-protocol-version',

@@ -131,11 +131,11 @@ t.test('K67: calls are counted and not requests: those past the limit get a sent
   t.equal((await service.post('/agent/tool-call', calls.slice(0, 10))).status, 200)
 })
 
-t.test('K67: a search costs the same through every door, and any other call through MCP or ' +
+t.test('K67: a search costs the same through every api, and any other call through MCP or ' +
   '/agent/tools is one unit', async (t) => {
   const search = { name: 'search_skills', arguments: { query: 'demo' } }
   const read = { name: 'get_skill', arguments: { skill_name: 'demo' } }
-  const doors: ReadonlyArray<(service: Limited, call: typeof search | typeof read) => Promise<number>> = [
+  const endpoints: ReadonlyArray<(service: Limited, call: typeof search | typeof read) => Promise<number>> = [
     async ({ post }, call) => (await post(`/agent/tools/${call.name}`, call.arguments)).status,
     async ({ url }, call) => {
       const response = await fetch(`${url}/mcp`, modernRequest({ method: 'tools/call', params: call }))
@@ -144,11 +144,11 @@ t.test('K67: a search costs the same through every door, and any other call thro
     }
   ]
   const service = await newWindow()
-  for (const door of doors) {
+  for (const api of endpoints) {
     await service.pass()
-    for (let i = 0; i < 5; i++) t.equal(await door(service, search), 200)
-    for (let i = 0; i < 5; i++) t.equal(await door(service, read), 200, '20 - 5 * 3')
-    t.equal(await door(service, read), 429)
+    for (let i = 0; i < 5; i++) t.equal(await api(service, search), 200)
+    for (let i = 0; i < 5; i++) t.equal(await api(service, read), 200, '20 - 5 * 3')
+    t.equal(await api(service, read), 429)
   }
   await service.pass()
   const call = (i: number) =>
@@ -245,7 +245,7 @@ t.test('K67: without trusted proxies X-Forwarded-For changes nothing; the log sa
     'with the first')
 })
 
-t.test('K67: a caller has at most sixteen streams of events through all doors, and another one its own; each ' +
+t.test('K67: a caller has at most sixteen streams of events through all endpoints, and another one its own; each ' +
   'takes ten units', async (t) => {
   const service = await buildLimited(t, { burst: 20 * 10 + 1, principals: true })
   const warnings: Error[] = []

@@ -121,8 +121,10 @@ t.test('parameters', async (t) => {
   })
 })
 
+const HALF = { 'SKILL.md': '---\nname: half\ndescription: "half \\uD800"\n---\n' }
+
 t.test('K88: each line of standard input has its answer', async (t) => {
-  const service = await buildService(t, { files: { demo: skill('demo', { 'big.txt': '"'.repeat(6_000_000) }) } })
+  const service = await buildService(t, { files: { demo: skill('demo', { 'big.txt': '"'.repeat(6_000_000) }), half: HALF } })
   const ping = { ...JSON_RPC, method: 'ping' }
   const bad: ReadonlyArray<{
     readonly name: string
@@ -147,6 +149,21 @@ t.test('K88: each line of standard input has its answer', async (t) => {
     t.match(answers.get(id), { error: { code } }, name)
     t.match(answers.get(1), { result: {} }, `${name}: and the session goes on`)
   }
+
+  t.test('half a surrogate pair leaves as U+FFFD: in ids, keys, addresses and frontmatter', async (t) => {
+    const messages = [
+      { ...ping, id: '\ud800' },
+      { ...JSON_RPC, id: 2, method: 'resources/read', params: { uri: 'skill://\udfff/SKILL.md', '\ud800': 1 } },
+      { ...JSON_RPC, id: 3, method: 'skills/list', params: {} }
+    ]
+    const lines = [INITIALIZE, ...messages].map((line) => `${JSON.stringify(line)}\n`)
+    const answers = await pipe(service, lines, lines.length)
+    const send = (message: object) => post(service, { method: 'POST', headers: HEADERS, body: JSON.stringify(message) })
+    const overHttp = await Promise.all(messages.map(send))
+    t.strictSame(answers.get('\ufffd')?.result, {})
+    t.match(answers.get(3)?.result, { skills: [{}, { frontmatter: { description: 'half \ufffd' } }] })
+    t.notMatch(JSON.stringify([...answers.values(), ...overHttp]), /\\ud[89a-f]/)
+  })
 
   t.test('a byte order mark, CRLF and single bytes are read', async (t) => {
     const bytes = Buffer.from(`\uFEFF${JSON.stringify(INITIALIZE)}\r\n${JSON.stringify({ ...ping, id: 'ü' })}\r\n`)

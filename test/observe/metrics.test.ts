@@ -170,7 +170,7 @@ t.test('K71: skills, invalid ones, freshness, streams, the process', async (t) =
     ['skillserve_catalog_generation', {}, (value) => value >= 1],
     ['skillserve_last_refresh_timestamp_seconds', { root: 'skills' }, (value) => Math.abs(value - now) < 60],
     ['skillserve_watcher_healthy', { root: 'skills' }, (value) => value === 0],
-    ['skillserve_issuers_away', {}, (value) => value === 0],
+    ['skillserve_unreachable_issuers', {}, (value) => value === 0],
     ['process_resident_memory_bytes', {}, (value) => value > 1e7],
     ['process_cpu_seconds_total', {}, (value) => value > 0],
     ['process_start_time_seconds', {}, (value) => Math.abs(value - now + process.uptime()) < 5],
@@ -235,7 +235,7 @@ t.test('K71: reads are counted by skill, for names of the catalog alone', async 
   await globalThis.fetch(`${url}/mcp`,
     modernRequest({ method: 'resources/read', params: { uri: 'skill://pdf/SKILL.md' } })).then((response) =>
     response.text())
-  const reads = async (name: string, door: string) => await value('skillserve_reads_total', { skill: name, door })
+  const reads = async (name: string, api: string) => await value('skillserve_reads_total', { skill: name, api })
   await until(async () => await reads('pdf', 'mcp/modern') === 1)
   t.strictSame([await reads('pdf-tools', 'rest'), await reads('pdf', 'rest'), await reads('gone', 'rest')], [2, 1, 1])
   t.notMatch(await text(), /skill="(?:bare|invented|none|other)"/)

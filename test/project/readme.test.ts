@@ -11,7 +11,7 @@ import { MAX_IGNORE_FILE_BYTES, MAX_IGNORE_PATTERNS } from '../../src/core/read/
 import * as coreLimits from '../../src/core/shared/limits.ts'
 import * as httpLimits from '../../src/http/limits.ts'
 import * as mcpLimits from '../../src/mcp/limits.ts'
-import { MORE_DOORS } from '../../src/routes/doors.ts'
+import { MORE_ENDPOINTS } from '../../src/routes/endpoints.ts'
 import { MAX_PAGE_ENTRIES, MAX_QUERY_CODE_POINTS } from '../../src/schemas/catalog.ts'
 import * as verdictLimits from '../../src/verdicts/limits.ts'
 import * as toolLimits from '../../src/tools/limits.ts'
@@ -168,7 +168,7 @@ t.test('the routes that the README names are there', async (t) => {
   const { paths } = load(read('openapi/openapi.yaml')) as { readonly paths: Readonly<Record<string, unknown>> }
   const routes = new Set([
     ...Object.keys(paths).map((path) => path.replace('{path}', '*').replaceAll(/\{(\w+)\}/g, ':$1')),
-    ...MORE_DOORS.map(({ path }) => path)
+    ...MORE_ENDPOINTS.map(({ path }) => path)
   ])
   const named = Array.from(read('README.md').matchAll(/`(?:GET|POST) (\/[^`?]*)`/g), ([, route = '']) => route)
   t.ok(named.length > 10)

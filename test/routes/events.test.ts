@@ -164,7 +164,7 @@ const FAKE = '/fake'
 async function listen (t: Test, options: Partial<EventRoutesOptions> = {}) {
   const fake = createFakeFeed()
   const service = await buildWithRoutes(t, (app) => {
-    app.register(eventRoutes, { prefix: FAKE, feedOf: () => fake.feed, whileAllowed: () => () => {}, ...options })
+    app.register(eventRoutes, { prefix: FAKE, feedOf: () => fake.feed, onAccessEnd: () => () => {}, ...options })
   })
   return { ...service, ...fake }
 }
@@ -190,11 +190,11 @@ t.test('K92: a client remembers a position, which is no event', async (t) => {
 t.test('so many streams and no more, until one ends', async (t) => {
   t.equal(MAX_EVENT_STREAMS, 256)
   let watched = 0
-  const whileAllowed = () => {
+  const onAccessEnd = () => {
     watched++
     return () => { watched-- }
   }
-  const { url, listeners } = await listen(t, { maxStreams: 3, whileAllowed })
+  const { url, listeners } = await listen(t, { maxStreams: 3, onAccessEnd })
   const streams = await Promise.all(Array.from({ length: 3 }, () => open(t, url, { target: `${FAKE}/events` })))
   for (const method of ['GET', 'HEAD']) {
     const connection = await openRaw(url)
@@ -229,7 +229,7 @@ t.test('a client that reads nothing is dropped with what waits for it; another o
   t.equal(listeners.size, 1)
   t.ok(megabytes < 40)
   t.ok((process.memoryUsage().rss - before) / 1e6 < 80)
-  await logged(({ msg }) => msg === 'a client that does not read its events was dropped')
+  await logged(({ msg }) => msg === 'slow event-stream client disconnected')
   emit('last')
   await fast.until('the last one', () => fast.events.at(-1)?.data['name'] === 'last')
   t.equal(fast.events.length, count + 1)

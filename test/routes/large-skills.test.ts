@@ -1,4 +1,4 @@
-// One skill of any size takes nothing from the others: each door that lists skills, with too much in one of them.
+// One skill of any size takes nothing from the others: each api that lists skills, with too much in one of them.
 import { type Dirent, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'

@@ -26,8 +26,8 @@ const BAD_QUERIES: Readonly<Record<string, readonly string[]>> = {
 t.test('K47: an unknown or wrong query parameter is named, with what is allowed', async (t) => {
   const cases: ReadonlyArray<readonly [target: string, detail: string]> = [
     ['/skills/demo?revison=current', "Unknown query parameter 'revison', allowed: revision"],
-    ['/skills?limit=5', "Unknown query parameter 'limit', this address takes none"],
-    ['/livez?verbose', "Unknown query parameter 'verbose', this address takes none"],
+    ['/skills?limit=5', "Unknown query parameter 'limit', this route has no query parameters"],
+    ['/livez?verbose', "Unknown query parameter 'verbose', this route has no query parameters"],
     ['/skills/demo?__proto__=1', "Unknown query parameter '__proto__', allowed: revision"],
     [`/skills/demo?${'a'.repeat(81)}=1`, `Unknown query parameter '${'a'.repeat(80)}…', allowed: revision`],
     ['/skills/demo?a%0Ab=1', "Unknown query parameter 'a\\nb', allowed: revision"],
@@ -75,21 +75,21 @@ t.test('K47: an address below a skill that is none names the file', async (t) =>
   }
 })
 
-t.test('GET / lists the doors, each of which is there', async (t) => {
+t.test('GET / lists the endpoints, each of which is there', async (t) => {
   const response = await service.fetch('/')
   t.equal(response.status, 200)
-  const { name, doors } = response.json() as {
+  const { name, endpoints } = response.json() as {
     readonly name: string
-    readonly doors: ReadonlyArray<{ readonly methods: readonly string[], readonly path: string, readonly what: string }>
+    readonly endpoints: ReadonlyArray<{ readonly methods: readonly string[], readonly path: string, readonly summary: string }>
   }
   t.equal(name, 'skillserve')
-  const paths = doors.map(({ path }) => path)
+  const paths = endpoints.map(({ path }) => path)
   t.strictSame(
     ['/', '/skills', '/skills/:name/files/*', '/agent/tool-call', '/mcp', '/docs', '/events', '/readyz'].filter(
       (path) => !paths.includes(path)), [])
   t.strictSame(paths, [...new Set(paths)], 'each once')
-  for (const { path, methods, what } of doors) {
-    t.ok(what.length > 0)
+  for (const { path, methods, summary } of endpoints) {
+    t.ok(summary.length > 0)
     const found = await service.fetch(path.replace(':name', 'demo').replace('*', 'notes.md'), { method: 'DELETE' })
     t.match(found.headers.get('allow'), new RegExp(methods[0] ?? ''), path)
   }
@@ -97,7 +97,7 @@ t.test('GET / lists the doors, each of which is there', async (t) => {
 
 const FILES = { plain: { 'SKILL.md': '---\nname: plain\ndescription: About plain\n---\nHello', 'notes.txt': 'notes' } }
 
-interface Doors { readonly doors: ReadonlyArray<{ readonly path: string, readonly methods: readonly string[] }> }
+interface Endpoints { readonly endpoints: ReadonlyArray<{ readonly path: string, readonly methods: readonly string[] }> }
 interface Document { readonly servers: ReadonlyArray<{ readonly url: string }> }
 
 t.test('K69: BASE_PATH serves everything below a path prefix', async (t) => {
@@ -105,7 +105,7 @@ t.test('K69: BASE_PATH serves everything below a path prefix', async (t) => {
   const base = '/team/skills-api'
   const get = (target: string) => rawRequest(url, request('GET', target))
 
-  await t.test('every door is there, and below no other address', async (t) => {
+  await t.test('every api is there, and below no other address', async (t) => {
     for (const target of ['/skills', '/skills/plain', '/skills/plain/files/notes.txt', '/skills/plain/archive.zip',
       '/catalog', '/readyz', '/livez', '/agent/tools', '/docs', '/docs/static/swagger-ui.css',
       '/.well-known/agent-skills/index.json']) {
@@ -125,12 +125,12 @@ t.test('K69: BASE_PATH serves everything below a path prefix', async (t) => {
           { headers: ['Accept: application/json, text/event-stream'] }))).status, 200)
   })
 
-  await t.test('the list of doors names each once, with the prefix', async (t) => {
+  await t.test('the list of endpoints names each once, with the prefix', async (t) => {
     for (const target of [base, `${base}/`]) {
-      const { doors } = (await get(target)).json() as Doors
-      const paths = doors.map(({ path }) => path)
+      const { endpoints } = (await get(target)).json() as Endpoints
+      const paths = endpoints.map(({ path }) => path)
       t.ok(paths.every((path) => path === base || path.startsWith(`${base}/`)), paths.join(' '))
-      t.equal(new Set(doors.map(({ path, methods }) => `${methods.join()} ${path}`)).size, doors.length)
+      t.equal(new Set(endpoints.map(({ path, methods }) => `${methods.join()} ${path}`)).size, endpoints.length)
       for (const path of [`${base}/mcp`, `${base}/docs`, `${base}/skills`]) t.ok(paths.includes(path), path)
     }
   })

@@ -60,10 +60,10 @@ t.test('K68: the page with the list of skills is refused with the lists, as a pa
     t.match(await page.text(), /<h1>[^]*The service is overloaded/)
   }
   t.equal((await ask('/ui/skills/demo')).status, 200)
-  t.equal((await fetch(url)).status, 200, 'the list of doors')
+  t.equal((await fetch(url)).status, 200, 'the list of endpoints')
 })
 
-t.test('K68: under overload a search is refused in the form of its door, and other calls of the ' +
+t.test('K68: under overload a search is refused in the form of its api, and other calls of the ' +
   'same batch run', async (t) => {
   const { url } = await buildOverloaded(t, { maxRssBytes: 1 })
   const ask = async (bytes: Buffer) => (await rawRequest(url, bytes)).json()

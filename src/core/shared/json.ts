@@ -16,6 +16,14 @@ export function ownText (value: unknown, key: string): string {
   return typeof text === 'string' ? text : ''
 }
 
+/** Replaces halves of surrogate pairs, which JSON in UTF-8 cannot carry, by U+FFFD: in texts and keys, at any depth. */
+export function toWellFormed (value: unknown): unknown {
+  if (typeof value === 'string') return value.toWellFormed()
+  if (Array.isArray(value)) return value.map(toWellFormed)
+  if (!isJsonObject(value)) return value
+  return Object.fromEntries(Object.entries(value).map((entry) => entry.map(toWellFormed)))
+}
+
 /** Whether a parsed value nests arrays and objects deeper than so many levels; `[]` is one level. */
 export function isDeeperThan (value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return false

@@ -1,14 +1,14 @@
 import type { ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { WhileAllowed } from '../callers.ts'
+import type { OnAccessEnd } from '../callers.ts'
 import { EVENT_HEARTBEAT_MS, MAX_EVENT_STREAM_BYTES } from '../limits.ts'
 import type { Observer } from '../observer.ts'
 import { HttpProblem } from '../problem.ts'
 
 interface EventStreamsOptions {
   readonly maxStreams: number
-  readonly whileAllowed: WhileAllowed
+  readonly onAccessEnd: OnAccessEnd
   readonly observer?: Pick<Observer, 'onStream'> | undefined
 }
 
@@ -23,7 +23,7 @@ const HEARTBEAT = Buffer.from(': still here\n\n')
  * plugins @fastify/sse and fastify-sse-v2 write past the hooks, and keep without limit what a client does not read.
  */
 export function createEventStreams (
-  app: FastifyInstance, { maxStreams, whileAllowed, observer }: EventStreamsOptions
+  app: FastifyInstance, { maxStreams, onAccessEnd, observer }: EventStreamsOptions
 ) {
   const streams = new Map<Readable, ServerResponse>()
   let isClosing = false
@@ -33,7 +33,7 @@ export function createEventStreams (
     if (stream.destroyed) return
     if (stream.readableLength + frame.length > MAX_EVENT_STREAM_BYTES) {
       stream.destroy()
-      app.log.info('a client that does not read its events was dropped')
+      app.log.info('slow event-stream client disconnected')
     } else stream.push(frame)
   }
 
@@ -65,7 +65,7 @@ export function createEventStreams (
     const stream = new Readable({ read () {} })
     streams.set(stream, reply.raw)
     const stop = begin((frame) => { if (streams.has(stream)) send(stream, frame) })
-    const stopWatch = whileAllowed(request, () => { end(stream) })
+    const stopWatch = onAccessEnd(request, () => { end(stream) })
     stream.once('close', () => {
       stop()
       stopWatch()

@@ -5,6 +5,7 @@ import { isUsable } from '../../core/format/findings.ts'
 import { unlessRefused } from '../../core/shared/errors.ts'
 import type { Finding, Frontmatter } from '../../core/shared/skill.ts'
 import type { View } from '../../core/view.ts'
+import { toWellFormed } from '../../core/shared/json.ts'
 import { checkEligibility } from '../../verdicts/rules/mcp-list.ts'
 import { MCP_PAGE_ENTRIES, MCP_PAGE_FILES } from '../limits.ts'
 import { type Page, readPage } from './paging.ts'
@@ -82,5 +83,10 @@ async function readEntry (
   const resources = manifest.files.map(({ path, digest, size_bytes: size }) =>
     ({ uri: skillUri(name, path), digest, size }))
   const meta = { [REVISION]: manifest.revision, ...verdict && { [TRUST]: verdict.report } }
-  return { entry: { uri: mainFileUri(name), frontmatter, resources, _meta: meta }, findings }
+  return {
+    entry: {
+      uri: mainFileUri(name), frontmatter: toWellFormed(frontmatter) as Frontmatter, resources, _meta: meta
+    },
+    findings
+  }
 }

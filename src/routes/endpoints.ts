@@ -1,32 +1,32 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { RouteShorthandOptions } from 'fastify'
 import { answer, json, text } from '../openapi/responses.ts'
-import { DoorsSchema } from '../schemas/doors.ts'
+import { EndpointsSchema } from '../schemas/endpoints.ts'
 
-interface DoorsOptions {
+interface EndpointsOptions {
   readonly version: string
   /** Answers browsers, which have no use for JSON; its query is its own. Default: they get the list too. */
   readonly forBrowsers?: Pick<RouteShorthandOptions, 'preValidation' | 'errorHandler' | 'config'> | undefined
 }
 
 /** Routes that the OpenAPI document does not have. */
-export const MORE_DOORS = [
-  { methods: ['GET'], path: '/docs', what: 'The OpenAPI document as a page' },
-  { methods: ['POST'], path: '/mcp', what: 'The Model Context Protocol over Streamable HTTP' }
+export const MORE_ENDPOINTS = [
+  { methods: ['GET'], path: '/docs', summary: 'The OpenAPI document as a page' },
+  { methods: ['POST'], path: '/mcp', summary: 'The Model Context Protocol over Streamable HTTP' }
 ]
 
 /** `GET /`: where to go from here, for those who try the address first. */
-export const doorsRoute: FastifyPluginAsyncTypebox<DoorsOptions> = async (app, { version, forBrowsers }) => {
+export const endpointsRoute: FastifyPluginAsyncTypebox<EndpointsOptions> = async (app, { version, forBrowsers }) => {
   app.get('/', {
     config: { reads: 'nothing' },
     ...forBrowsers,
     schema: {
-      operationId: 'listDoors',
+      operationId: 'listEndpoints',
       summary: 'List the routes of the service',
       description: 'Every address that the service answers, and what it is for. Where `Accept` prefers `text/html`, ' +
         'as that of browsers, the catalog of skills as a page.',
       tags: ['service'],
-      response: { 200: answer('The routes', { ...json(DoorsSchema), ...text('text/html', '<!doctype html>') }) }
+      response: { 200: answer('The routes', { ...json(EndpointsSchema), ...text('text/html', '<!doctype html>') }) }
     }
   }, async (request, reply) => {
     // The router takes `*` for the root; it means the server as a whole, and is for OPTIONS alone (RFC 9112 §3.2.4).
@@ -36,11 +36,11 @@ export const doorsRoute: FastifyPluginAsyncTypebox<DoorsOptions> = async (app, {
       Object.entries(operations).map(([method, { summary }]) => ({
         methods: [method.toUpperCase()],
         path: path.replace('{path}', '*').replaceAll(/\{(\w+)\}/g, ':$1'),
-        what: summary
+        summary
       })))
     // In the order of the schema: the answer to HEAD is not serialized by it.
-    const doors = [...documented, ...MORE_DOORS].map(({ methods, path, what }) =>
-      ({ methods, path: path === '/' && app.prefix !== '' ? app.prefix : app.prefix + path, what }))
-    return { name: 'skillserve', version, doors }
+    const endpoints = [...documented, ...MORE_ENDPOINTS].map(({ methods, path, summary }) =>
+      ({ methods, path: path === '/' && app.prefix !== '' ? app.prefix : app.prefix + path, summary }))
+    return { name: 'skillserve', version, endpoints }
   })
 }
