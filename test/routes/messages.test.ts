@@ -75,13 +75,15 @@ t.test('K47: an address below a skill that is none names the file', async (t) =>
   }
 })
 
+interface Endpoints {
+  readonly name: string
+  readonly endpoints: ReadonlyArray<Record<'path' | 'summary', string> & { readonly methods: readonly string[] }>
+}
+
 t.test('GET / lists the endpoints, each of which is there', async (t) => {
   const response = await service.fetch('/')
   t.equal(response.status, 200)
-  const { name, endpoints } = response.json() as {
-    readonly name: string
-    readonly endpoints: ReadonlyArray<{ readonly methods: readonly string[], readonly path: string, readonly summary: string }>
-  }
+  const { name, endpoints } = response.json() as Endpoints
   t.equal(name, 'skillserve')
   const paths = endpoints.map(({ path }) => path)
   t.strictSame(
@@ -97,7 +99,6 @@ t.test('GET / lists the endpoints, each of which is there', async (t) => {
 
 const FILES = { plain: { 'SKILL.md': '---\nname: plain\ndescription: About plain\n---\nHello', 'notes.txt': 'notes' } }
 
-interface Endpoints { readonly endpoints: ReadonlyArray<{ readonly path: string, readonly methods: readonly string[] }> }
 interface Document { readonly servers: ReadonlyArray<{ readonly url: string }> }
 
 t.test('K69: BASE_PATH serves everything below a path prefix', async (t) => {
