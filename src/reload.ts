@@ -31,7 +31,7 @@ interface Next {
  */
 export class Reload {
   readonly #parts: ReloadedParts
-  #problem: string | undefined
+  #hasFailed = false
 
   constructor (parts: ReloadedParts) {
     this.#parts = parts
@@ -39,23 +39,28 @@ export class Reload {
 
   /** What /readyz says after a reload that failed. The reason may quote a file, so the log alone has it. */
   get remark (): string | undefined {
-    return this.#problem && 'the last reload failed, so the configuration before it stays in force; the log says why'
+    return this.#hasFailed
+      ? 'the last reload failed, so the configuration before it stays in force; the log says why'
+      : undefined
   }
 
   async run (): Promise<void> {
-    const { log } = this.#parts
-    try {
-      const next = await this.#prepare()
-      this.#problem = undefined
-      await this.#commit(next)
-      this.#logDone(next)
-    } catch (error) {
+    const { log, roots: { sources } } = this.#parts
+    const next = await this.#prepare().catch((error: unknown) => {
       const reason = error instanceof ConfigError ? { problem: error.message } : { err: error }
-      this.#problem = error instanceof Error ? error.message : String(error)
       log.warn(reason, 'SIGHUP: reload failed; the configuration before it stays in force')
+    })
+    this.#hasFailed = next === undefined
+    try {
+      if (next !== undefined) {
+        await this.#commit(next)
+        this.#logDone(next)
+      }
+    } catch (err) {
+      log.warn({ err }, 'SIGHUP: unexpected error after the new configuration was put in force')
     }
-    // Sources are checked in any case: an operator may have mended what they need.
-    this.#parts.roots.sources.checkSoon()
+    // In any case: an operator may have fixed what a source needs.
+    sources.checkSoon()
   }
 
   /** Reads, checks and opens everything, and changes nothing but the audit log, which has the same path as before. */
