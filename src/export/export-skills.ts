@@ -222,7 +222,8 @@ async function reasonFor (skills: View, name: string): Promise<string> {
       const { utf8 } = await state.mainFile()
       return [...state.skill.findings, ...wellKnownFindings(state.skill, await state.manifest(), utf8)]
     })
-    const found = findings.find(preventsUse) ?? findings.find(({ code }) => /^(?:discovery_|too_many_)/.test(code))
+    const isReason = /^(?:discovery_|too_many_|main_file_ambiguous$)/
+    const found = findings.find(preventsUse) ?? findings.find(({ code }) => isReason.test(code))
     return found?.message ?? 'it could not be read whole'
   } catch (error) {
     if (error instanceof SkillError) return error.message

@@ -10,7 +10,7 @@
  */
 import { createHash } from 'node:crypto'
 import { appendFileSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { runProcess, startProcess } from '../helper/process.ts'
@@ -56,7 +56,8 @@ t.setTimeout(280_000)
 t.test('what the service answers and its commands print is what is recorded', async (t) => {
   const folder = realpathSync(t.testdir())
   writeOddSkills(folder)
-  replacements.unshift([folder, '<dir>'])
+  // Hosts of code get paths from the root of the checkout.
+  replacements.unshift([folder, '<dir>'], [relative(process.cwd(), folder), '<dir>'])
   const secrets = await writeAccess(t, folder)
   const places = { cwd: folder, env: { HOME: folder, STATE_DIR: join(folder, 'state') } }
   const [examples, odd, missing, access] = await Promise.all(Object.values(SERVICES).map(async (args) => {
