@@ -160,8 +160,11 @@ t.test('K2: at a terminal a start says in at most ten lines what there is', {
   t.ok(lines.length <= 10, out)
   t.match(lines[0], /^skillserve \d+\.\d+\.\d+: 3 skills, \d+ findings?$/)
   t.match(lines[1], /skills: 3 skills, \d+ findings?$/)
-  for (const address of [/page +http:\/\/127\.0\.0\.1:\d+\/$/m, /MCP +http:\/\/127\.0\.0\.1:\d+\/mcp\r?$/m,
-    /tool calls +http:\/\/127\.0\.0\.1:\d+\/agent\/tool-call/]) {
+  for (const address of [
+    /page +http:\/\/127\.0\.0\.1:\d+\/ \(1 invalid skill: \S+\?valid=false\)$/m,
+    /MCP +http:\/\/127\.0\.0\.1:\d+\/mcp\r?$/m,
+    /tool calls +http:\/\/127\.0\.0\.1:\d+\/agent\/tool-call/
+  ]) {
     t.match(out.replaceAll('\r', ''), address)
   }
   const ended = once(terminal, 'exit')

@@ -184,7 +184,7 @@ export class Audit implements Observer {
         // Callers may write an address there, or anything.
         forwarded: forwarded === undefined || salt !== undefined ? undefined : cut(forwarded, MAX_FORWARDED_CHARACTERS)
       },
-      api,
+      door: api,
       client: clientName(request),
       reqId: request.id,
       trace_id: traceOf(request)?.traceId

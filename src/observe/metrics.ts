@@ -87,7 +87,7 @@ export function createMetrics ({ skills, version, countsReads = false, readings 
   const eventStreams = gauge('skillserve_event_streams', [], 'Open streams of GET /events')
   const mcpStreams = gauge('skillserve_mcp_streams', [], 'Open streams of MCP')
   const shed = counter('skillserve_overload_refusals_total', [], 'Requests answered with 503 overloaded')
-  const reads = counter('skillserve_reads_total', ['skill', 'api'], 'Reads of main files with METRICS_READS=true, ' +
+  const reads = counter('skillserve_reads_total', ['skill', 'door'], 'Reads of main files with METRICS_READS=true, ' +
     'of 1,000 skills, and of the rest together; a 304 and an archive are reads too, a HEAD is not')
 
   /** The gauges of requests whose answers are streams. */
@@ -100,7 +100,7 @@ export function createMetrics ({ skills, version, countsReads = false, readings 
     // Names come from the catalog, and never from a caller.
     if (!readSkills.has(skill) && !skills.indexedNames().includes(skill)) return
     if (readSkills.size < MAX_SKILLS) readSkills.add(skill)
-    reads.inc({ skill: readSkills.has(skill) ? skill : OTHER_SKILLS, api })
+    reads.inc({ skill: readSkills.has(skill) ? skill : OTHER_SKILLS, door: api })
   }
 
   const refreshes = histogram('skillserve_refresh_duration_seconds', ['root'], 'Duration of comparisons with the disk')

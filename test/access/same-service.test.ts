@@ -14,9 +14,13 @@ const RUNS = Number(process.env['VIEW_RUNS'] ?? 2)
 
 const SEED = process.env['VIEW_RUNS'] === undefined ? { seed: 1 } : {}
 
-/** Routes without a question. Streams have tests of their own, and a webhook has no caller. */
+/**
+ * Routes without a question. Streams have tests of their own, a webhook has no caller, and the document of the API page
+ * says whether the service has callers.
+ */
 const NOT_ASKED = [
-  'GET /events', 'GET /livez', 'GET /ui/sign-in', 'HEAD /events', 'HEAD /livez', 'HEAD /ui/sign-in', 'POST /hooks/git',
+  'GET /docs/json', 'GET /docs/yaml', 'GET /events', 'GET /livez', 'GET /ui/sign-in', 'HEAD /docs/json',
+  'HEAD /docs/yaml', 'HEAD /events', 'HEAD /livez', 'HEAD /ui/sign-in', 'POST /hooks/git',
   'POST /ui/sign-in', 'POST /ui/sign-out'
 ]
 

@@ -278,9 +278,8 @@ export function questions (known: readonly string[]): readonly Question[] {
   }
   const pages = ['/', '/skills', '/nosuch', '/catalog', '/agent/tools', '/agent/prompt', '/openapi.json',
     '/openapi.yaml', '/docs', '/docs/',
-    ...['json', 'yaml', 'static/index.html', 'static/swagger-initializer.js', 'static/swagger-ui.css',
-      'static/favicon-32x32.png'].map((rest) =>
-        `/docs/${rest}`), '/readyz', '/llms.txt', '/ui', '/ui/', '/ui/skills', '/ui/skills/', '/ui/status',
+    ...['index.html', 'swagger-initializer.js', 'swagger-ui.css', 'favicon-32x32.png'].map((name) =>
+      `/docs/static/${name}`), '/readyz', '/llms.txt', '/ui', '/ui/', '/ui/skills', '/ui/skills/', '/ui/status',
     '/ui/assets/nosuch', '/ui/nosuch', '/mcp',
     '/.well-known/agent-skills/index.json', '/.well-known/skills/index.json',
     ...['', '/files', '/files/SKILL.md', '/archive.zip', '/.well-known/agent-skills/index.json',

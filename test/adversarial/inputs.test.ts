@@ -95,7 +95,7 @@ async function attack (t: Test, service: Service, target: string, expected: Expe
 async function checkLog (t: Test, service: Service): Promise<void> {
   // All but the one by which the helper reads the document that it holds answers against.
   const entries = () => service.log().filter(({ msg, url }) =>
-    /^request (?:completed|aborted|refused)$/.test(String(msg)) && url !== '/openapi.json')
+    /^(?:request (?:completed|aborted)|malformed HTTP request)$/.test(String(msg)) && url !== '/openapi.json')
   // The last entry is written when its connection has closed.
   await until(() => entries().length >= service.sent)
   t.equal(entries().length, service.sent, 'one entry for each request')

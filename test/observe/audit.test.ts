@@ -71,7 +71,7 @@ const FILES = { demo: { 'SKILL.md': SKILL, 'a.txt': 'text' } }
 interface AuditLine {
   readonly event: string
   readonly outcome: string
-  readonly api: string
+  readonly door: string
   readonly principal: object
   readonly target: Readonly<Record<string, unknown>>
   readonly [name: string]: unknown
@@ -122,7 +122,7 @@ t.test('K73, K96: a line says what was read, by whom, with which outcome and dig
   const document = await fetch('/skills/demo')
   await fetch('/skills/demo', { headers: { 'if-none-match': document.headers.get('etag') ?? '' } })
   await fetch('/skills/demo/files')
-  const read = { event: 'skill.read', api: 'rest', principal: { kind: 'anonymous' }, source: { address: '127.0.0.1' } }
+  const read = { event: 'skill.read', door: 'rest', principal: { kind: 'anonymous' }, source: { address: '127.0.0.1' } }
   const target = { skill: 'demo', root: 'skills', digest: sha256(document.bytes) }
   t.match(await next(4), [
     { ...read, outcome: 'success', target: { ...target, revision } },
@@ -136,7 +136,7 @@ t.test('K73, K96: a line says what was read, by whom, with which outcome and dig
     [`/catalog?q=${'many%20'.repeat(180)}`, 'skill.search', { query: 'many '.repeat(40), results: 0 }]
   ] as const) {
     await fetch(path)
-    t.match(await next(1), [{ event, outcome: 'success', api: 'rest', target }], path)
+    t.match(await next(1), [{ event, outcome: 'success', door: 'rest', target }], path)
   }
   const call = (name: string, args: string) => ({ id: name, type: 'function', function: { name, arguments: args } })
   await post('/agent/tool-call', [
@@ -144,8 +144,8 @@ t.test('K73, K96: a line says what was read, by whom, with which outcome and dig
     call('read_file_in_skill', '{"skill_name":"demo","file_path":"a.txt"}'),
     call('get_skill', '{"skill_name":"none"}')
   ])
-  const lines = (await next(3)).map(({ event, outcome, api, target }) =>
-    `${event} ${outcome} ${api} ${String(target['skill'])}`)
+  const lines = (await next(3)).map(({ event, outcome, door, target }) =>
+    `${event} ${outcome} ${door} ${String(target['skill'])}`)
   t.strictSame(lines.sort(), [
     'skill.file_read success tool-call/openai demo',
     'skill.read not_found tool-call/openai none',
@@ -163,7 +163,7 @@ t.test('K73: every route says what its requests read, or is open to all and says
     .map(({ method, url }) => `${method} ${url}`), [])
   for (const { method, url, config: { reads } } of all.filter(({ url, config: { reads } }) =>
     typeof reads !== 'function' && ROUTES[url] !== undefined)) {
-    t.match(reads, ROUTES[url] === 'calls' ? { event: undefined, api: String } : { event: ROUTES[url] },
+    t.match(reads, ROUTES[url] === 'calls' ? { event: undefined, door: String } : { event: ROUTES[url] },
       `${method} ${url}`)
   }
 })
@@ -211,12 +211,12 @@ t.test('K73: every route, dialect, tool and method of MCP leaves exactly one lin
 
   for (const [url, event] of [['/', 'skill.list'], ['/?q=demo', 'skill.search']]) {
     t.match(await linesOf({ url: String(url), headers: { accept: 'text/html,*/*;q=0.8' } }),
-      [{ event, api: 'ui', outcome: 'success' }], 'the same for browsers')
+      [{ event, door: 'ui', outcome: 'success' }], 'the same for browsers')
   }
   for (const [query, lines] of [['toolset=wave&format=anthropic', 1], ['toolset=all&format=mcp', 1],
     ['toolset=all', 0], ['toolset=reader&format=mcp', 0]] as const) {
     const found = await linesOf({ url: `/agent/tools?${query}` })
-    t.match(found, [{ event: 'skill.list', api: 'rest', outcome: 'success', target: { skills: 1 } }].slice(0, lines),
+    t.match(found, [{ event: 'skill.list', door: 'rest', outcome: 'success', target: { skills: 1 } }].slice(0, lines),
       `${query}: descriptions with all skills`)
     t.equal(found.length, lines, query)
   }
@@ -224,7 +224,7 @@ t.test('K73: every route, dialect, tool and method of MCP leaves exactly one lin
     const [line, ...others] = await linesOf(
       json('/agent/tool-call', JSON.parse(JSON.stringify(example).replaceAll('calculator', 'demo'))))
     t.match(line,
-      { event: 'skill.read', outcome: 'success', api: /^tool-call\/\w/, target: { skill: 'demo', root: 'skills' } },
+      { event: 'skill.read', outcome: 'success', door: /^tool-call\/\w/, target: { skill: 'demo', root: 'skills' } },
       name)
     t.strictSame(others, [], name)
   }
@@ -238,7 +238,7 @@ t.test('K73: every route, dialect, tool and method of MCP leaves exactly one lin
     const lines = await linesOf({
       method: 'POST', url: '/mcp', headers: headers as Record<string, string>, payload: String(body)
     })
-    t.match(lines, METHODS[method] === undefined ? [] : [{ event: METHODS[method], api: 'mcp/modern' }], method)
+    t.match(lines, METHODS[method] === undefined ? [] : [{ event: METHODS[method], door: 'mcp/modern' }], method)
     t.ok(lines.length <= 1, method)
   }
   for (const method of ['resources/read', 'prompts/get', 'tools/call', ...Object.keys(LEGACY_METHODS)]) {
@@ -250,7 +250,7 @@ t.test('K73: every route, dialect, tool and method of MCP leaves exactly one lin
         ...question.headers, accept: 'application/json, text/event-stream', 'mcp-protocol-version': '2025-11-25'
       }
     })
-    t.match(lines, METHODS[method] === undefined ? [] : [{ event: METHODS[method], api: 'mcp/legacy' }], method)
+    t.match(lines, METHODS[method] === undefined ? [] : [{ event: METHODS[method], door: 'mcp/legacy' }], method)
     t.ok(lines.length <= 1, method)
   }
   for (const method of ['skills/get', 'resources/directory/read', 'resources/read', 'prompts/get']) {
@@ -288,10 +288,10 @@ t.test('K73: every route, dialect, tool and method of MCP leaves exactly one lin
   t.strictSame(
     [...new Set(found.flatMap(({ target }) => Object.keys(target)))].filter((member) =>
       !ofTarget.includes(`\`${member}`)), [], 'members of target')
-  const ofApi = table.find(({ names }) => names.includes('api'))?.meaning ?? ''
+  const ofApi = table.find(({ names }) => names.includes('door'))?.meaning ?? ''
   t.strictSame(
-    [...new Set(found.map(({ api }) => api.replace(/^tool-call\/.*/, 'tool-call/')))].filter((api) =>
-      !ofApi.includes(`\`${api}\``)), [], 'endpoints')
+    [...new Set(found.map(({ door }) => door.replace(/^tool-call\/.*/, 'tool-call/')))].filter((door) =>
+      !ofApi.includes(`\`${door}\``)), [], 'endpoints')
 })
 
 t.test('K61: no line holds a token that a caller puts where a name belongs', async (t) => {
@@ -349,15 +349,15 @@ t.test('K73: refusals say so, and probes and pages about nothing leave no line',
   t.match(await next(3), [
     { event: 'skill.read', outcome: 'not_found', target: { skill: 'none', code: 'skill_not_found' } },
     { event: 'skill.list', outcome: 'denied', target: { code: 'host_not_allowed' } },
-    { event: 'access.denied', outcome: 'denied', api: 'rest', target: { code: 'host_not_allowed' } }
+    { event: 'access.denied', outcome: 'denied', door: 'rest', target: { code: 'host_not_allowed' } }
   ])
   await post('/agent/tool-call', { no: 'call' })
   await post('/agent/tools/get_skill', '{')
   await post('/agent/tool-call', { function: { name: 'list_skills' } })
   t.match(await next(3), [
-    { event: 'access.denied', outcome: 'failure', api: 'tool-call', target: { code: 'unrecognised_tool_call' } },
-    { event: 'access.denied', outcome: 'failure', api: 'rest', target: { code: 'invalid_json' } },
-    { event: 'skill.list', outcome: 'denied', api: 'tool-call/openai' }
+    { event: 'access.denied', outcome: 'failure', door: 'tool-call', target: { code: 'unrecognised_tool_call' } },
+    { event: 'access.denied', outcome: 'failure', door: 'rest', target: { code: 'invalid_json' } },
+    { event: 'skill.list', outcome: 'denied', door: 'tool-call/openai' }
   ])
 })
 
@@ -483,7 +483,7 @@ t.test('K73: an address without valid credentials has twenty lines a minute, and
   t.match(lines.at(-1), { outcome: 'denied', target: { count: 5 }, source: { address: '192.0.2.1' } })
 })
 
-for (const [name, path, init, api] of [
+for (const [name, path, init, door] of [
   ['GET /events', '/events', { headers: STREAM }, 'rest'],
   ['GET /mcp', '/mcp', { headers: STREAM }, 'mcp/legacy'],
   ['subscriptions/listen', '/mcp', listenRequest(), 'mcp/modern']
@@ -498,7 +498,7 @@ for (const [name, path, init, api] of [
       [{
         event: 'events.open',
         outcome: 'success',
-        api,
+        door,
         principal: { kind: 'anonymous' },
         source: { peer: '127.0.0.1' },
         reqId: String

@@ -235,7 +235,7 @@ t.test('K71: reads are counted by skill, for names of the catalog alone', async 
   await globalThis.fetch(`${url}/mcp`,
     modernRequest({ method: 'resources/read', params: { uri: 'skill://pdf/SKILL.md' } })).then((response) =>
     response.text())
-  const reads = async (name: string, api: string) => await value('skillserve_reads_total', { skill: name, api })
+  const reads = async (name: string, api: string) => await value('skillserve_reads_total', { skill: name, door: api })
   await until(async () => await reads('pdf', 'mcp/modern') === 1)
   t.strictSame([await reads('pdf-tools', 'rest'), await reads('pdf', 'rest'), await reads('gone', 'rest')], [2, 1, 1])
   t.notMatch(await text(), /skill="(?:bare|invented|none|other)"/)

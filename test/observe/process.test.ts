@@ -67,9 +67,9 @@ t.test('K67 K71: with callers, GET /metrics of the service is for those with the
   // A read counts when its response has closed.
   await until(async () => {
     text = (await fetchAs('/metrics', metrics)).text
-    return value('skillserve_reads_total{skill="demo",api="rest"}') === 6
+    return value('skillserve_reads_total{skill="demo",door="rest"}') === 6
   })
-  t.equal(value('skillserve_reads_total{skill="demo",api="tool-call/openai"}'), 1)
+  t.equal(value('skillserve_reads_total{skill="demo",door="tool-call/openai"}'), 1)
   t.equal(value('skillserve_auth_failures_total{reason="missing"}'), 1)
   t.equal(value('skillserve_auth_failures_total{reason="invalid"}'), 1)
   t.equal(value('skillserve_auth_failures_total{reason="scope"}'), 1)
@@ -225,7 +225,7 @@ t.test('K73: AUDIT_LOG=stdout is among the log; it has refused callers, each sta
     {
       outcome: 'denied',
       principal: { kind: 'anonymous' },
-      api: 'rest',
+      door: 'rest',
       target: {
         skill: 'demo', code: 'invalid_token'
       }

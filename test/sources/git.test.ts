@@ -416,7 +416,7 @@ t.test('K85: a state folder that is removed while the service runs is there agai
     }
   }
   t.equal(
-    log.filter(({ message }) => message.startsWith('skills of the source are missing in the state folder')).length, 2)
+    log.filter(({ message }) => message.startsWith('skills of this source are missing in the state folder')).length, 2)
 })
 
 t.test('K83: what cannot be written at the start is told in one sentence, and so is a file of authorities that ' +
