@@ -18,15 +18,19 @@ const UNUSED_MS = 1_000
 /** How long clients may take to receive their last answers. */
 const DRAIN_DEADLINE_MS = 8_000
 
-/** The last answers of each connection, in the order of their requests. */
-const answers = new WeakMap<Socket, ServerResponse[]>()
+/** The answers that each connection has not sent whole yet, in order, with what starts their handlers. */
+const answers = new WeakMap<Socket, Map<ServerResponse, () => void>>()
 
 /** Returns the answers that a connection has not sent whole yet. */
 function openAnswers (socket: Socket): ServerResponse[] {
-  return answers.get(socket)?.filter(({ closed }) => !closed) ?? []
+  return [...answers.get(socket)?.keys() ?? []]
 }
 
-/** Ends connections: those with too many pipelined requests, and all of them when the server closes. */
+/**
+ * Handles the requests of a connection one after the other: of an answer that waits behind another one, Node does not
+ * say that its connection has ended, and the file of it would stay open. Ends connections that send too many ahead, and
+ * all of them when the server closes.
+ */
 export const connections = fp<{ readonly shutdown: Pick<Shutdown, 'isStopping'> }>((app, { shutdown }, done) => {
   const sockets = new Set<Socket>()
   app.server.on('connection', (socket: Socket) => {
@@ -35,11 +39,15 @@ export const connections = fp<{ readonly shutdown: Pick<Shutdown, 'isStopping'> 
   })
   app.addHook('onRequest', (request, reply, next) => {
     const { socket } = request.raw
-    const open = openAnswers(socket)
-    open.push(reply.raw)
-    answers.set(socket, open)
-    if (open.length > MAX_WAITING_REQUESTS + 1) socket.destroy()
-    else next()
+    const open = answers.get(socket) ?? new Map<ServerResponse, () => void>()
+    answers.set(socket, open.set(reply.raw, next))
+    if (open.size > MAX_WAITING_REQUESTS + 1) socket.destroy()
+    reply.raw.once('close', () => {
+      open.delete(reply.raw)
+      const [start] = open.values()
+      if (!socket.destroyed) start?.()
+    })
+    if (open.size === 1) next()
   })
   // Node also destroys a connection whose answer has ended while its client has yet to receive a part of it.
   app.server.closeIdleConnections = () => {

@@ -163,7 +163,7 @@ t.test('K73: every route says what its requests read, or is open to all and says
     .map(({ method, url }) => `${method} ${url}`), [])
   for (const { method, url, config: { reads } } of all.filter(({ url, config: { reads } }) =>
     typeof reads !== 'function' && ROUTES[url] !== undefined)) {
-    t.match(reads, ROUTES[url] === 'calls' ? { event: undefined, door: String } : { event: ROUTES[url] },
+    t.match(reads, ROUTES[url] === 'calls' ? { event: undefined, api: String } : { event: ROUTES[url] },
       `${method} ${url}`)
   }
 })

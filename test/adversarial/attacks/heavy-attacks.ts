@@ -399,8 +399,8 @@ async function attackBy (bytes: Buffer | string, target: AttackTarget, clients: 
     const { status } = await other.send(request('GET', '/livez')).response({ timeoutMs: 60_000 })
     if (status !== 200) throw new Error(`/livez: ${status}`)
     const more = target.descriptors() - before
-    // Each client has a connection and 17 requests under way; a few belong to files that are being read.
-    if (more > 18 * clients + 5) throw new Error(`${more} descriptors for ${clients} clients`)
+    // A few belong to files that are being read.
+    if (more > 2 * clients + 5) throw new Error(`${more} descriptors for ${clients} clients`)
   }
   for (const each of [other, ...attackers]) each.destroy()
   await until(() => target.descriptors() <= before)

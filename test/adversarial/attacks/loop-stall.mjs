@@ -1,4 +1,5 @@
-// Loaded before a service that is attacked: says at each SIGWINCH how long the longest turn of its event loop was since the last.
+// Loaded before a service that is attacked: says at each SIGWINCH how long the longest turn of its event loop was since
+// the last.
 // Of wall clock and CPU time the less: neither is what other processes take work of this one.
 import { performance } from 'node:perf_hooks'
 
