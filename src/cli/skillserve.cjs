@@ -14,5 +14,9 @@ if (version[0] < OLDEST_MAJOR || (version[0] === OLDEST_MAJOR && version[1] < OL
 } else {
   // Each disk that hangs keeps a thread of libuv's pool, whose size is read when the first one is needed.
   if (!process.env.UV_THREADPOOL_SIZE) process.env.UV_THREADPOOL_SIZE = '32'
-  void import('./main.js')
+  import('./main.js').catch(function (error) {
+    if (error.code !== 'EMFILE') throw error
+    process.stderr.write('skillserve: too many open files: raise the limit (ulimit -n) to 256 or more\n')
+    process.exitCode = 1
+  })
 }

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -167,7 +167,9 @@ t.test('K89: init writes a skill that validate accepts', async (t) => {
   const report = await run(cwd, 'validate', 'skills', '--target', 'all', '--fail-on', 'info')
   t.match(report, { code: 0, stdout: /^1 skill: no findings/ })
   t.match(await run(cwd, 'init', 'skills/word-count'),
-    { code: 1, stderr: /is there already: init writes new skills only\n$/ })
+    { code: 1, stderr: /"word-count" is not an empty folder: init writes new skills only\n$/ })
+  mkdirSync(join(cwd, 'empty'))
+  t.match(await run(join(cwd, 'empty'), 'init', '.'), { code: 0, stdout: /validate \., and skillserve dev \.\.\n$/ })
   for (const name of ['Word-Count', 'a--b', 'a-', 'ä', 'x'.repeat(65)]) {
     t.match(await run(cwd, 'init', name), { code: 1, stderr: /cannot be the name of a skill/ }, name)
   }

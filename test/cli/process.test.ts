@@ -1,4 +1,4 @@
-import { execFile, spawn } from 'node:child_process'
+import { execFile, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import fs, { chmodSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
@@ -21,6 +21,15 @@ const { version } = JSON.parse(readFileSync(new URL('../../package.json', import
 /** Runs a command in a terminal of its own. */
 const TERMINAL = '/usr/bin/script'
 const noTerminal = !existsSync(TERMINAL) && `there is no ${TERMINAL}`
+
+t.test('K2: too few descriptors for the modules end the start with one sentence', (t) => {
+  const bin = fileURLToPath(new URL('../../dist/cli/skillserve.cjs', import.meta.url))
+  const started = spawnSync('sh', ['-c', 'ulimit -n 120; exec "$0" "$1" "$2"', process.execPath, bin, EXAMPLES], {
+    encoding: 'utf8', env: { PATH: process.env['PATH'], PORT: '0' }
+  })
+  t.match(started, { status: 1, stdout: '', stderr: /^skillserve: too many open files: [^\n]+\n$/ })
+  t.end()
+})
 
 t.test('K82: a command prints to stdout and ends with 0, a mistake prints to stderr and ends with 1', async (t) => {
   t.match(await runProcess(t, { args: ['version'] }),

@@ -1,4 +1,4 @@
-import { mkdir, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import { reasonOf } from '../../operator/files.ts'
 import { ConfigError, quote } from '../../operator/setting.ts'
@@ -42,20 +42,24 @@ export const run: RunCommand = async ({ positionals: [path = ''] }, { cwd, print
     throw new ConfigError(`${quote(name)} cannot be the name of a skill: ${rule}`)
   }
   try {
-    await mkdir(dirname(folder), { recursive: true })
-    await mkdir(folder)
+    await mkdir(folder, { recursive: true })
+    if ((await readdir(folder)).length > 0) throw notEmpty(folder)
     for (const [file, textOf] of Object.entries(FILES)) {
       const target = join(folder, file)
       await mkdir(dirname(target), { recursive: true })
-      await writeFile(target, textOf(name), { mode: file.endsWith('.sh') ? 0o755 : 0o644 })
+      await writeFile(target, textOf(name), { mode: file.endsWith('.sh') ? 0o755 : 0o644, flag: 'wx' })
       print(`${relative(cwd, target)}\n`)
     }
   } catch (error) {
-    const isThere = errorCode(error) === 'EEXIST'
-    if (isThere) throw new ConfigError(`${quote(path)} is there already: init writes new skills only`)
+    if (error instanceof ConfigError) throw error
+    if (errorCode(error) === 'EEXIST') throw notEmpty(folder)
     throw new ConfigError(`${quote(path)} cannot be written (${reasonOf(error)})`)
   }
   const parent = relative(cwd, dirname(folder)) || '.'
-  print(`\nNext: skillserve validate ${relative(cwd, folder)}, and skillserve dev ${parent}\n`)
+  print(`\nNext: skillserve validate ${relative(cwd, folder) || '.'}, and skillserve dev ${parent}\n`)
   return 0
+}
+
+function notEmpty (folder: string): ConfigError {
+  return new ConfigError(`${quote(basename(folder))} is not an empty folder: init writes new skills only`)
 }
