@@ -1,5 +1,6 @@
 import { Ajv, type ValidateFunction } from 'ajv'
-import { own, toWellFormed } from '../core/shared/json.ts'
+import { isDeeperThan, own, toWellFormed } from '../core/shared/json.ts'
+import { MAX_JSON_DEPTH } from '../tools/limits.ts'
 
 /** Error codes of JSON-RPC 2.0, §5.1. */
 const PARSE_ERROR = -32700
@@ -52,16 +53,20 @@ const validators = new Map<string, ValidateFunction>()
 
 /** Parses one line of a stream of messages. */
 export function parseMessage (line: string): { readonly value: unknown } | ErrorAnswer {
+  let value: unknown
   try {
-    return { value: JSON.parse(line) }
+    value = JSON.parse(line)
   } catch {
     return errorAnswer(null, PARSE_ERROR, 'Parse error: each line is one JSON-RPC message')
   }
+  if (!isDeeperThan(value, MAX_JSON_DEPTH)) return { value }
+  return invalidRequest(idOf(own(value, 'id')), `it nests arrays and objects deeper than ${MAX_JSON_DEPTH} levels`)
 }
 
 /**
  * Returns a message without those parameters that are `null`, which clients send for absent ones; or the answer to what
  * is no JSON-RPC 2.0 message, or is a request with wrong parameters. Halves of surrogate pairs become U+FFFD.
+ * @param given of bounded depth
  */
 export function checkMessage (given: unknown): { readonly message: object } | ErrorAnswer {
   const value = toWellFormed(given)
@@ -90,7 +95,8 @@ function invalidRequest (id: RequestId | null, problem: string): ErrorAnswer {
 }
 
 function idOf (id: unknown): RequestId | null {
-  return typeof id === 'string' || Number.isSafeInteger(id) ? id as RequestId : null
+  if (typeof id === 'string') return id.toWellFormed()
+  return Number.isSafeInteger(id) ? id as number : null
 }
 
 function check (

@@ -133,6 +133,13 @@ t.test('K88: each line of standard input has its answer', async (t) => {
     readonly id?: unknown
   }> = [
     { name: 'no JSON', line: 'hello', code: -32700 },
+    { name: 'deep nesting', line: `${'['.repeat(200_000)}${']'.repeat(200_000)}`, code: -32600 },
+    {
+      name: 'a request with deep nesting',
+      line: `{"jsonrpc":"2.0","id":8,"method":"ping","params":{"a":${'['.repeat(65)}${']'.repeat(65)}}}`,
+      code: -32600,
+      id: 8
+    },
     { name: 'half a message', line: JSON.stringify(ping).slice(0, -2), code: -32700 },
     { name: 'a batch', line: JSON.stringify([ping]), code: -32600 },
     { name: 'null', line: 'null', code: -32600 },

@@ -1,5 +1,5 @@
 import { load, YAMLException } from 'js-yaml'
-import { isJsonObject, own } from '../shared/json.ts'
+import { isJsonObject, mapScalars, own } from '../shared/json.ts'
 import { MAX_FRONTMATTER_BYTES, MAX_FRONTMATTER_DEPTH } from '../shared/limits.ts'
 import type { Finding, Frontmatter } from '../shared/skill.ts'
 import { quote } from '../shared/text.ts'
@@ -86,11 +86,10 @@ function readYaml (source: string, onDuplicate: (line: number) => void): unknown
 
 /** What JSON cannot carry: `.inf` and `.nan` become text, and half a surrogate pair becomes U+FFFD. */
 function toJson (value: unknown): unknown {
-  if (typeof value === 'string') return value.toWellFormed()
-  if (typeof value === 'number') return Number.isFinite(value) ? value : String(value)
-  if (Array.isArray(value)) return value.map(toJson)
-  if (!isJsonObject(value)) return value
-  return Object.fromEntries(Object.entries(value).map((entry) => entry.map(toJson)))
+  return mapScalars(value, (scalar) => {
+    if (typeof scalar === 'string') return scalar.toWellFormed()
+    return typeof scalar === 'number' && !Number.isFinite(scalar) ? String(scalar) : scalar
+  })
 }
 
 /**

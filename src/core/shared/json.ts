@@ -16,12 +16,16 @@ export function ownText (value: unknown, key: string): string {
   return typeof text === 'string' ? text : ''
 }
 
-/** Replaces halves of surrogate pairs, which JSON in UTF-8 cannot carry, by U+FFFD: in texts and keys, at any depth. */
+/** Applies a function to each key, and to each value that is no array and no object, of a value of bounded depth. */
+export function mapScalars (value: unknown, map: (scalar: unknown) => unknown): unknown {
+  if (Array.isArray(value)) return value.map((member) => mapScalars(member, map))
+  if (!isJsonObject(value)) return map(value)
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [map(key), mapScalars(member, map)]))
+}
+
+/** Replaces halves of surrogate pairs, which JSON in UTF-8 cannot carry, by U+FFFD in a value of bounded depth. */
 export function toWellFormed (value: unknown): unknown {
-  if (typeof value === 'string') return value.toWellFormed()
-  if (Array.isArray(value)) return value.map(toWellFormed)
-  if (!isJsonObject(value)) return value
-  return Object.fromEntries(Object.entries(value).map((entry) => entry.map(toWellFormed)))
+  return mapScalars(value, (scalar) => typeof scalar === 'string' ? scalar.toWellFormed() : scalar)
 }
 
 /** Whether a parsed value nests arrays and objects deeper than so many levels; `[]` is one level. */
