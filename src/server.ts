@@ -209,10 +209,10 @@ async function openLimits (
     if (isConfigured) logger.warn({}, 'limits are off: LIMITS_STORE and LIMIT_BURST have no effect without LIMITS=on')
     return {}
   }
-  const [{ createLimits }, { connectStore }] = await Promise.all([
-    import('./limits/limits.ts'), import('./limits/store.ts')
-  ])
-  const store = config.limitsStore === undefined ? undefined : await connectStore(config.limitsStore, logger)
+  const { createLimits } = await import('./limits/limits.ts')
+  const store = config.limitsStore === undefined
+    ? undefined
+    : await (await import('./limits/store.ts')).connectStore(config.limitsStore, logger)
   shutdown.add(() => { store?.close() })
   return { limits: createLimits({ rate: config.limitRate, burst: config.limitBurst, limiter: store?.limiter }), store }
 }

@@ -21,7 +21,6 @@ const DRAIN_DEADLINE_MS = 8_000
 /** The answers that each connection has not sent whole yet, in order, with what starts their handlers. */
 const answers = new WeakMap<Socket, Map<ServerResponse, () => void>>()
 
-/** Returns the answers that a connection has not sent whole yet. */
 function openAnswers (socket: Socket): ServerResponse[] {
   return [...answers.get(socket)?.keys() ?? []]
 }

@@ -29,7 +29,7 @@ export interface Verdicts {
 /** The target that counts when none is chosen. */
 const DEFAULT_TARGETS: readonly TargetName[] = ['spec']
 
-/** The target of each finding that says why this service does not list a skill, where its form is the reason. */
+/** Why this service does not list a skill, where the form of its frontmatter is the reason. */
 const ABOUT_FORM: ReadonlySet<string> = new Set<FindingCode>(['mcp_refused', 'discovery_frontmatter_differs'])
 
 /** What asks for text instead of a list, a mapping or a number. */
