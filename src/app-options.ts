@@ -31,9 +31,9 @@ export interface AppOptions extends Pick<Config, 'host'>, Partial<Pick<Config, A
   /** Who may see what. Absent: everybody sees all of `skills`. */
   readonly access?: Access | undefined
   /** The lock and the trust file. */
-  readonly trust?: Pick<Trust, 'files' | 'quarantinedIn' | 'originOf' | 'remark'> | undefined
+  readonly trust?: Pick<Trust, 'files' | 'quarantinedIn' | 'originOf' | 'problem'> | undefined
   /** The last reload of the configuration: why it failed. */
-  readonly reload?: { readonly remark: string | undefined }
+  readonly reload?: { readonly problem: string | undefined }
   /** Begun by what stops the process. */
   readonly shutdown?: Shutdown
   /** Makes spans of requests: registered before all others. */

@@ -49,7 +49,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   const validate = createValidator(originOf)
   const translate = access?.translate ?? ((error: unknown) => error)
   const reloaded = [access?.file ?? [], trust?.files ?? [], trust ?? [], options.reload ?? []].flat()
-  const configProblems = () => reloaded.flatMap(({ remark }) => remark ?? [])
+  const configProblems = () => reloaded.flatMap(({ problem }) => problem ?? [])
   const readiness = {
     configProblems,
     auditState,

@@ -38,7 +38,7 @@ export class Reload {
   }
 
   /** What /readyz says after a reload that failed. The reason may quote a file, so the log alone has it. */
-  get remark (): string | undefined {
+  get problem (): string | undefined {
     return this.#hasFailed
       ? 'the last reload failed, so the configuration before it stays in force; the log says why'
       : undefined

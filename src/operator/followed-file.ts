@@ -80,7 +80,7 @@ export class FollowedFile<Value> extends EventEmitter<{ changed: [Value], failed
   }
 
   /** What /readyz says while the file cannot be used. The reason may quote the file, so the log alone has it. */
-  get remark (): string | undefined {
+  get problem (): string | undefined {
     const problem = 'cannot be used as it is, so the last good one stays in force; the log says why'
     return this.#problem && `${this.#name} ${problem}`
   }

@@ -77,7 +77,7 @@ export class Trust extends EventEmitter<{ verdict: [TrustChange] }> {
 
   /**
    * Checks the skills of roots that were not checked yet, and resolves when those that are accepted can be served. A
-   * root that cannot be checked serves nothing; the log and `remark` say so.
+   * root that cannot be checked serves nothing; the log and `problem` say so.
    */
   async check (): Promise<void> {
     const fresh = this.#origins.filter(({ sync }) => sync.status.checked_at === undefined)
@@ -118,7 +118,7 @@ export class Trust extends EventEmitter<{ verdict: [TrustChange] }> {
   }
 
   /** What /readyz says while skills cannot be checked. It does not name their root, which not every caller may see. */
-  get remark (): string | undefined {
+  get problem (): string | undefined {
     const error = this.#origins.map(({ sync }) => sync.status.error).find((each) => each !== undefined)
     return error && `skills cannot be checked, so they are not served: ${error.message}; the log names their folder`
   }

@@ -172,7 +172,7 @@ t.test('K60: a file is read again when it changes: in place, by rename, by links
   t.match(await failed, { message: /ENOENT: no such file or directory$/ })
   renameSync(join(folder, 'away'), join(folder, 'v2'))
   await file.reload()
-  t.strictSame([file.value, file.remark], ['fourth', undefined])
+  t.strictSame([file.value, file.problem], ['fourth', undefined])
 })
 
 t.test('K60: while a file cannot be used the last good value stays, and each reason is reported once', async (t) => {
@@ -192,13 +192,13 @@ t.test('K60: while a file cannot be used the last good value stays, and each rea
     t.equal(reasons.at(-1), reason)
     await file.reload()
     t.equal(file.value, 'good')
-    t.match(file.remark, /^the lock cannot be used/)
+    t.match(file.problem, /^the lock cannot be used/)
   }
   rmSync(path, { recursive: true })
   writeFileSync(path, 'good')
   await file.reload()
   t.equal(reasons.length, 3, 'once each')
-  t.equal(file.remark, undefined)
+  t.equal(file.problem, undefined)
 })
 
 t.test('K60: files that the text names are followed with it', async (t) => {

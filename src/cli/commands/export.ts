@@ -40,7 +40,7 @@ export const run: RunCommand<Options> = async ({ positionals: [out = '', ...posi
     await checkNotServed(folder, 'OUT', [...sources.roots.map(({ path }) => path), ...linkTargets])
     await fetchSources(sources, context)
     await trust?.start()
-    if (trust?.remark !== undefined) throw new ConfigError(trust.remark)
+    if (trust?.problem !== undefined) throw new ConfigError(trust.problem)
     await skills.start()
     await skills.indexed()
     const quarantined = trust?.quarantinedIn(sources.roots.map(({ name }) => name), Infinity)?.first ?? []
