@@ -27,7 +27,6 @@ export class IssuerKeys {
   readonly #entry: KeysEntry
   readonly #log: CoreLog
   readonly #readJson: ReadJson
-  #uri: string | undefined
   #failedAt = -Infinity
 
   constructor (entry: KeysEntry, log: CoreLog, readJson: ReadJson) {
@@ -82,14 +81,8 @@ export class IssuerKeys {
   /** Returns where the keys are: what the file says, or the metadata, which may have moved them. */
   async #findUri (signal: AbortSignal): Promise<string> {
     const { issuer, jwks_uri: uri } = this.#entry
-    if (uri !== undefined) return uri
-    const found = Promise.any(metadataOf(issuer).map(async (address) =>
+    return uri ?? await Promise.any(metadataOf(issuer).map(async (address) =>
       keysAddress(await this.#readJson(address, signal), address, issuer)))
-    this.#uri = await found.catch((error: unknown) => {
-      if (this.#uri === undefined) throw error
-      return this.#uri
-    })
-    return this.#uri
   }
 }
 

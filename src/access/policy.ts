@@ -4,7 +4,6 @@ import { ConfigError, noSuchRoot, quote } from '../operator/setting.ts'
 import type { Grant, GrantOf, View } from '../core/view.ts'
 import type { Principal, Scope } from '../http/callers.ts'
 import { createSubnets, isSubnet } from '../http/request/client-address.ts'
-import { patternOf } from './patterns.ts'
 import { type AccessFile, AccessFileSchema, parseExpiry } from './schema.ts'
 
 export const READ_SCOPE = 'skills:read' satisfies Scope
@@ -96,20 +95,15 @@ export class Policy {
   grantsOf (view: string): GrantOf {
     const groups = new Set(JSON.parse(view) as readonly string[])
     const rules = this.rules.filter((rule) => rule.groups.some((group) => groups.has(group)))
-    const grants = new Map<string, Grant | undefined>()
-    const find = (root: string): Grant | undefined => {
-      // A root that goes with the same reload as the file before.
-      if (!this.roots.includes(root)) return undefined
+    const grantOf = (root: string): Grant | undefined => {
       const own = rules.filter(({ roots }) => roots?.includes(root) !== false)
       if (own.length === 0) return undefined
       const seesAll = own.some(({ skills }) => skills === undefined)
       return seesAll ? 'all' : (name) => own.some((rule) => rule.admits(root, name))
     }
-    // Each request asks for each of its roots.
-    return (root) => {
-      if (!grants.has(root)) grants.set(root, find(root))
-      return grants.get(root)
-    }
+    // Not of a root that leaves with the same reload as the file before.
+    const grants = new Map(this.roots.map((root) => [root, grantOf(root)]))
+    return (root) => grants.get(root)
   }
 
   #readRule (rule: Entry<'rules'>, index: number): Rule {
@@ -167,5 +161,24 @@ function readProxy ({ value: { proxy }, error }: YamlFile<AccessFile>) {
     userHeader: (proxy.user_header ?? 'x-auth-request-user').toLowerCase(),
     groupsHeader: (proxy.groups_header ?? 'x-auth-request-groups').toLowerCase(),
     scopes: proxy.scopes ?? [READ_SCOPE]
+  }
+}
+
+/**
+ * Whether a name fits a text in which `*` stands for any characters. Names come from sources, and a regular expression
+ * would let one of them take minutes.
+ */
+export function patternOf (text: string): (name: string) => boolean {
+  const [first = '', ...inner] = text.split('*')
+  const last = inner.pop()
+  if (last === undefined) return (name) => name === text
+  return (name) => {
+    let end = first.length
+    for (const part of inner) {
+      const start = name.indexOf(part, end)
+      if (start === -1) return false
+      end = start + part.length
+    }
+    return name.startsWith(first) && name.endsWith(last) && end + last.length <= name.length
   }
 }

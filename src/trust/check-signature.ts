@@ -3,9 +3,10 @@ import { quote } from '../core/shared/text.ts'
 import type { SkillState } from '../core/revisions/state.ts'
 import type { TrustStatus } from '../schemas/trust.ts'
 import type { ManifestFile } from '../core/shared/skill.ts'
-import { type Bundle, BundleError, MAX_SIGNATURE_BYTES, parseBundle, SIGNATURE_FILE } from './bundle.ts'
+import {
+  type Bundle, BundleError, MAX_SIGNATURE_BYTES, parseBundle, parseStatement, SIGNATURE_FILE, type SignedFiles
+} from './bundle.ts'
 import { type Identity, identify, leafOf, type Signer } from './signers.ts'
-import { parseStatement, type SignedFiles } from './statement.ts'
 
 /** The result of checking the signature of one state of a skill. */
 export interface SignatureResult {

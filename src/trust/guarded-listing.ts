@@ -28,11 +28,12 @@ export interface Copy {
 /** A skill of a guarded root: its check and, unless it was refused, its copy; or why it could not be checked. */
 export type GuardedSkill = { readonly checked: CheckedSkill, readonly copy?: Copy } | { readonly error: unknown }
 
-/** The verdicts of a time, and what is served by them. */
+type Skills = ReadonlyMap<string, GuardedSkill>
+
+/** What one set of rules says of the skills, and the copies that are served by it. */
 interface Judged {
   readonly rules: Rules
-  readonly skills: GuardedListing['skills']
-  readonly from: number
+  readonly skills: Skills
   readonly until: number
   readonly verdicts: ReadonlyMap<string, Verdict>
   readonly folders: NonNullable<Listing['folders']>
@@ -52,12 +53,11 @@ interface GuardedListingOptions {
  */
 export class GuardedListing extends EventEmitter<{ changed: [], verdict: [TrustChange] }> implements Listing {
   readonly #options: GuardedListingOptions
-  #skills: ReadonlyMap<string, GuardedSkill> | undefined
+  #skills: Skills | undefined
   #judged: Judged | undefined
   /** What listeners know. */
   #announced: Judged | undefined
-  /** The rules under which the root left the configuration. */
-  #lastRules: Rules | undefined
+  #staysRequired = false
   skipped = 0
 
   constructor (options: GuardedListingOptions) {
@@ -67,22 +67,19 @@ export class GuardedListing extends EventEmitter<{ changed: [], verdict: [TrustC
   }
 
   /** Undefined until the skills have been checked. */
-  get skills (): ReadonlyMap<string, GuardedSkill> | undefined {
+  get skills (): Skills | undefined {
     return this.#skills
   }
 
-  /** The present rules; once the root has left the configuration, they may add to its last ones, and take none away. */
   get rules (): Rules {
-    const { policy, name } = this.#options
-    const rules = policy.rulesFor(name)
-    return this.#lastRules?.isRequired === true ? { ...rules, isRequired: true } : rules
+    const rules = this.#options.policy.rulesFor(this.#options.name)
+    return this.#staysRequired ? { ...rules, isRequired: true } : rules
   }
 
   get isGuarded (): boolean {
-    return canRefuse(this.rules) || (this.#lastRules !== undefined && canRefuse(this.#lastRules))
+    return canRefuse(this.rules)
   }
 
-  /** Whether the root lists its own folder, as without this listing. */
   get isDirect (): boolean {
     return !this.isGuarded && this.#options.original === undefined
   }
@@ -93,9 +90,8 @@ export class GuardedListing extends EventEmitter<{ changed: [], verdict: [TrustC
 
   get folders (): Listing['folders'] {
     const { original } = this.#options
-    if (!this.isGuarded) return original?.folders
-    const isFetched = original?.isFixed !== true || original.folders !== undefined
-    return isFetched ? this.#now?.folders : undefined
+    const isWaiting = original?.isFixed === true && original.folders === undefined
+    return this.isGuarded && !isWaiting ? this.#now?.folders : original?.folders
   }
 
   get ignored (): Listing['ignored'] {
@@ -116,7 +112,7 @@ export class GuardedListing extends EventEmitter<{ changed: [], verdict: [TrustC
 
   /** The verdict on a revision of a skill that is served now; undefined for others. */
   verdictOn (name: string, revision: string): Verdict | undefined {
-    const copy = this.#copyOf(name)
+    const copy = copyIn(this.#skills?.get(name))
     const verdict = this.#now?.verdicts.get(name)
     if (!this.isGuarded || copy?.revision !== revision || verdict?.isServed !== true) return undefined
     return { ...verdict, findings: [...verdict.findings, ...copy.findings] }
@@ -138,14 +134,12 @@ export class GuardedListing extends EventEmitter<{ changed: [], verdict: [TrustC
     return verdict?.isServed === true && skill.copy?.revision !== verdict.revision
   }
 
-  /** Sets what was found out about the skills; undefined if nothing is known. */
-  take (skills: GuardedListing['skills']): void {
+  /**
+   * Takes what was found out about the skills, undefined for nothing. Emits what has changed since the last call:
+   * skills that are refused or released, and other folders.
+   */
+  take (skills: Skills | undefined): void {
     this.#skills = skills
-    this.announce()
-  }
-
-  /** Emits what has changed since the last call: skills that are refused or released, and other folders. */
-  announce (): void {
     const before = this.#announced
     const now = this.#announced = this.isGuarded ? this.#now : undefined
     for (const [skill, verdict] of now?.verdicts ?? []) {
@@ -157,30 +151,23 @@ export class GuardedListing extends EventEmitter<{ changed: [], verdict: [TrustC
     if (now?.folders !== before?.folders) this.emit('changed')
   }
 
-  /** Keeps the root guarded until it is closed, although the next trust file may have no rule for it. */
+  /** Requires signatures until the root is closed, if they are now: the next trust file may have no rule for it. */
   retire (): void {
-    this.#lastRules = this.rules
-  }
-
-  #copyOf (name: string): Copy | undefined {
-    const skill = this.#skills?.get(name)
-    return skill !== undefined && 'copy' in skill ? skill.copy : undefined
+    this.#staysRequired = this.rules.isRequired
   }
 
   get #now (): Judged | undefined {
     const { copies } = this.#options
     const { rules } = this
-    const skills = this.#skills
-    const known = this.#judged
-    const from = Date.now()
+    const [skills, before] = [this.#skills, this.#judged]
     if (skills === undefined) return undefined
-    const isSame = known?.skills === skills && areSame(known.rules, rules)
-    if (isSame && from >= known.from && from < known.until) return known
+    const isSame = before?.skills === skills && areSame(before.rules, rules)
+    if (isSame && Date.now() < before.until) return before
     const verdicts = new Map([...skills].map(([name, skill]) =>
       [name, 'error' in skill ? unchecked(skill.error) : judge(name, skill.checked, rules)]))
-    const accepted = [...verdicts].flatMap(([name, { isServed, revision }]) => {
-      const copy = this.#copyOf(name)
-      return isServed && copy?.revision === revision ? copy.published : []
+    const accepted = [...skills].flatMap(([name, skill]) => {
+      const [copy, verdict] = [copyIn(skill), verdicts.get(name)]
+      return verdict?.isServed === true && copy?.revision === verdict.revision ? copy.published : []
     })
     const missing = copies.changedAmong(accepted)
     const folders = new Map(accepted.flatMap(({ name }) => {
@@ -188,14 +175,18 @@ export class GuardedListing extends EventEmitter<{ changed: [], verdict: [TrustC
       return folder === undefined || missing.has(name) ? [] : [[name, folder]]
     }))
     const until = Math.min(...[...verdicts.values()].map((verdict) => verdict.until), Infinity)
-    const isListed = known !== undefined && isDeepStrictEqual(folders, known.folders)
-    this.#judged = { rules, skills, from, until, verdicts, folders: isListed ? known.folders : folders }
+    const isListed = before !== undefined && isDeepStrictEqual(folders, before.folders)
+    this.#judged = { rules, skills, until, verdicts, folders: isListed ? before.folders : folders }
     return this.#judged
   }
 }
 
 function areSame (a: Rules, b: Rules): boolean {
   return a.lock === b.lock && a.trust === b.trust && a.isRequired === b.isRequired
+}
+
+function copyIn (skill: GuardedSkill | undefined): Copy | undefined {
+  return skill !== undefined && 'copy' in skill ? skill.copy : undefined
 }
 
 /** Why a skill is refused. */

@@ -48,7 +48,10 @@ export class GuardedOrigin implements Origin {
   readonly #options: GuardedOriginOptions
   readonly #publisher: Publisher
   readonly #folder: string
+  /** Gives up the folder for the copies. */
   #release = (): void => {}
+  /** Whether another process has taken the folder over, while this one was suspended. */
+  #isLost = false
   #skills: SkillManager | undefined
   /** Names of the skills that may have changed. */
   #due: Set<string> | 'all' = 'all'
@@ -74,7 +77,8 @@ export class GuardedOrigin implements Origin {
 
   /** Checks the skills that may have changed, and publishes copies of those that are accepted. */
   async check (signal: AbortSignal): Promise<void> {
-    if (!this.listing.isGuarded) return await this.close()
+    if (this.#isLost || !this.listing.isGuarded) await this.close()
+    if (!this.listing.isGuarded) return
     // Checks do not overlap.
     const skills = this.#skills ??= await this.#follow()
     // Changes before the first index are not reported.
@@ -105,6 +109,7 @@ export class GuardedOrigin implements Origin {
     await this.#skills?.close()
     this.#skills = undefined
     this.#release()
+    this.#isLost = false
     this.listing.take(undefined)
   }
 
@@ -113,7 +118,11 @@ export class GuardedOrigin implements Origin {
     const { state, log, polling = false, linkTargets } = this.#options
     // After a failure the folder is still claimed.
     this.#release()
-    const { folder, release } = await state.claim(this.#folder)
+    const { folder, release } = await state.claim(this.#folder, () => {
+      this.#isLost = true
+      log.warn({ root: this.root.path }, 'another process took over the folder with the verified copies of a root')
+      this.sync.checkSoon()
+    })
     this.#release = release
     await this.#publisher.open(folder)
     await this.#publisher.clean()

@@ -4,9 +4,8 @@ import { reasonOf, replaceEntry } from '../operator/files.ts'
 import { ConfigError } from '../operator/setting.ts'
 import type { SkillState } from '../core/revisions/state.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
-import { formatBundle, PAYLOAD_TYPE, SIGNATURE_FILE } from './bundle.ts'
+import { createStatement, formatBundle, PAYLOAD_TYPE, SIGNATURE_FILE } from './bundle.ts'
 import { certificatesIn, hashOf, hintOf } from './signers.ts'
-import { createStatement } from './statement.ts'
 import { unreadPart } from './verify.ts'
 
 /** What signs: a private key, and its certificates, the leaf first, where verifiers know the signer by a root. */

@@ -1,9 +1,7 @@
 import { createHash, type KeyObject, verify, X509Certificate } from 'node:crypto'
-import { promisify } from 'node:util'
+import { isDeepStrictEqual, promisify } from 'node:util'
 import { dsse, X509Certificate as ParsedCertificate } from '@sigstore/core'
 import { type Bundle, BundleError, PAYLOAD_TYPE } from './bundle.ts'
-
-type Certificates = readonly X509Certificate[]
 
 /** Somebody whose signatures count: by a key, or by a certificate. */
 export interface Signer {
@@ -12,7 +10,7 @@ export interface Signer {
   readonly name: string
   readonly key?: KeyObject
   /** One of them issued the signer's certificate, or is the signer's certificate. */
-  readonly issuers?: Certificates
+  readonly issuers?: readonly X509Certificate[]
   /** Whether a signature stays good after the certificate has expired. */
   readonly acceptsExpired: boolean
 }
@@ -44,7 +42,7 @@ export function hashOf ({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject):
 }
 
 /** The certificates in a text of PEM. Throws for a text without any. */
-export function certificatesIn (text: string): Certificates {
+export function certificatesIn (text: string): readonly X509Certificate[] {
   return (text.match(CERTIFICATE) ?? ['']).map((pem) => new X509Certificate(pem))
 }
 
@@ -52,6 +50,10 @@ export function createSigner (members: Omit<Signer, 'id'>): Signer {
   const { name, key, issuers = [], acceptsExpired } = members
   const known = key === undefined ? issuers.map(({ fingerprint256 }) => fingerprint256) : hintOf(key)
   return { ...members, id: JSON.stringify([name, acceptsExpired, known]) }
+}
+
+export function isSameSigners (a: readonly Signer[] | undefined, b: readonly Signer[]): boolean {
+  return a === b || isDeepStrictEqual(a?.map(({ id }) => id), b.map(({ id }) => id))
 }
 
 /** What bundles call a key. */
@@ -68,19 +70,18 @@ export async function identify (bundle: Bundle, signers: readonly Signer[]): Pro
   const { keyHint: hint } = bundle
   const leaf = leafOf(bundle)
   for (const signer of signers) {
-    const issuer = leaf && signer.issuers?.find((each) => isSame(each, leaf) || isIssuedBy(leaf, each))
+    const issuer = leaf && signer.issuers?.find((each) =>
+      each.fingerprint256 === leaf.fingerprint256 || isIssuedBy(leaf, each))
     const isHinted = signer.key !== undefined && (hint === '' || hint === hintOf(signer.key))
     const key = isHinted ? signer.key : issuer && leaf?.publicKey
     if (key === undefined) continue
-    const problem = leaf && (signingProblem(leaf) ?? certificateProblem(leaf))
+    const problem = leaf && certificateProblem(leaf, true)
     if (problem !== undefined) throw new BundleError(`was made with a certificate that ${problem}`)
     if (await isSignedBy(bundle, key)) {
       const certificates = [leaf ?? [], issuer ?? []].flat()
-      return {
-        signer,
-        validFrom: Math.max(-Infinity, ...certificates.map(({ validFrom }) => Date.parse(validFrom))),
-        validTo: Math.min(Infinity, ...certificates.map(({ validTo }) => Date.parse(validTo)))
-      }
+      const validFrom = Math.max(-Infinity, ...certificates.map((each) => Date.parse(each.validFrom)))
+      const validTo = Math.min(Infinity, ...certificates.map((each) => Date.parse(each.validTo)))
+      return { signer, validFrom, validTo }
     }
     // Another signer without a hint may have made it.
     if (hint !== '') {
@@ -100,15 +101,16 @@ export function leafOf ({ certificates: [der] }: Bundle): X509Certificate | unde
 }
 
 /**
- * Why neither signatures for code nor certificates for signers can rely on a certificate, as the end of a sentence.
- * Conditions that are not evaluated are refused.
+ * Why a certificate cannot be that of a signer (`isLeaf`) or of the issuer of one, as the end of a sentence. Conditions
+ * that are not evaluated are refused.
  */
-export function certificateProblem (certificate: X509Certificate): string | undefined {
+export function certificateProblem (certificate: X509Certificate, isLeaf = false): string | undefined {
+  const { extensions, extKeyUsage } = ParsedCertificate.parse(certificate.raw)
+  if (isLeaf && extKeyUsage?.digitalSignature === false) return 'lacks the key usage digitalSignature'
   // Node calls the extended key usage so.
   if (certificate.keyUsage?.some((usage) => SIGNING_USAGES.includes(usage)) === false) {
     return 'lacks the extended key usage codeSigning'
   }
-  const { extensions } = ParsedCertificate.parse(certificate.raw)
   const seen = new Set<string>()
   for (const { subs: [id, critical, value] } of extensions) {
     const name = id?.toOID() ?? ''
@@ -122,15 +124,6 @@ export function certificateProblem (certificate: X509Certificate): string | unde
     seen.add(name)
   }
   return undefined
-}
-
-function signingProblem ({ raw }: X509Certificate): string | undefined {
-  const isAllowed = ParsedCertificate.parse(raw).extKeyUsage?.digitalSignature !== false
-  return isAllowed ? undefined : 'lacks the key usage digitalSignature'
-}
-
-function isSame (a: X509Certificate, b: X509Certificate): boolean {
-  return a.fingerprint256 === b.fingerprint256
 }
 
 /** Whether a certificate authority has issued a certificate: its name, its key and its right to do so. */

@@ -89,7 +89,7 @@ export async function parseTrust (
     const known = key === undefined
       ? { issuers: await load([...at, 'root'], root ?? '', 'a PEM file with certificates', certificatesIn) }
       : { key: await load([...at, 'key'], key, 'a PEM file with a P-256, P-384 or P-521 public key', parseKey) }
-    const problem = known.issuers?.map(certificateProblem).find((each) => each !== undefined)
+    const problem = known.issuers?.map((each) => certificateProblem(each)).find((each) => each !== undefined)
     if (problem !== undefined) throw file.error([...at, 'root'], `names a certificate that ${problem}`)
     loaded.push(createSigner({ name, acceptsExpired: expired === 'accept', ...known }))
   }

@@ -1,10 +1,9 @@
 import { EventEmitter } from 'node:events'
-import { isDeepStrictEqual } from 'node:util'
 import { LRUCache } from 'lru-cache'
 import { revisionOf } from '../core/revisions/snapshot.ts'
 import type { SkillState } from '../core/revisions/state.ts'
 import { checkSignature } from './check-signature.ts'
-import type { TrustFile } from './trust-file.ts'
+import { isSameSigners } from './signers.ts'
 import { type CheckedSkill, judge, type PolicyFiles, type Rules, type Verdict } from './verdict.ts'
 
 /** Results of checks that are kept: each takes some 200 bytes, and saves 1 to 4 ms. */
@@ -28,18 +27,16 @@ export class TrustPolicy extends EventEmitter<{ changed: [] }> {
     return this.#files
   }
 
-  /** Puts other files in force. Skills are checked again only if the signers differ. */
-  replace ({ lock, trust }: PolicyFiles): void {
-    const signers = this.#files.trust?.signers
-    const isSame = signers !== undefined && isDeepStrictEqual(idsOf(trust), idsOf(this.#files.trust))
-    this.#files = { lock, trust: trust && isSame ? { ...trust, signers } : trust }
+  /** Puts other files in force. */
+  replace (files: PolicyFiles): void {
+    this.#files = files
     this.emit('changed')
   }
 
   /** Returns the rules for the root of this name. A rule for a given name applies to numbered ones too. */
-  rulesFor (root: string, files = this.#files): Rules {
-    const { roots } = files.trust ?? {}
-    return { ...files, isRequired: (roots?.get(root) ?? roots?.get(this.#givenNameOf(root) ?? '')) === 'require' }
+  rulesFor (root: string): Rules {
+    const { roots } = this.#files.trust ?? {}
+    return { ...this.#files, isRequired: (roots?.get(root) ?? roots?.get(this.#givenNameOf(root) ?? '')) === 'require' }
   }
 
   /** Checks the bytes of a skill, once for each revision. Does not throw for anything that a skill contains. */
@@ -48,12 +45,10 @@ export class TrustPolicy extends EventEmitter<{ changed: [] }> {
     const { revision, files } = await state.manifest()
     if (trust === undefined) return { revision, coveredRevision: revision, signature: undefined }
     const known = this.#checked.get(revision)
-    if (known?.revision === revision && known.signature?.signers === trust.signers) return known
+    if (known?.revision === revision && isSameSigners(known.signature?.signers, trust.signers)) return known
     const signature = await checkSignature(state, trust.signers)
-    const { exempt } = signature
-    const coveredRevision = exempt.length === 0
-      ? revision
-      : revisionOf(files.filter(({ path }) => !exempt.includes(path)))
+    const covered = files.filter(({ path }) => !signature.exempt.includes(path))
+    const coveredRevision = covered.length === files.length ? revision : revisionOf(covered)
     const checked = { revision, coveredRevision, signature }
     for (const each of [revision, coveredRevision]) this.#checked.set(each, checked)
     return checked
@@ -66,8 +61,4 @@ export class TrustPolicy extends EventEmitter<{ changed: [] }> {
       : this.#checked.get(revision)
     return checked && judge(name, checked, rules)
   }
-}
-
-function idsOf (trust: TrustFile | undefined): readonly string[] | undefined {
-  return trust?.signers.map(({ id }) => id)
 }

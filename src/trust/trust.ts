@@ -17,7 +17,7 @@ import { GuardedOrigin, type GuardedOriginOptions } from './guarded-origin.ts'
 import { checkLockFile, type Lock, parseLock } from './lock-file.ts'
 import { parseTrust, type TrustFile } from './trust-file.ts'
 import { TrustPolicy } from './trust-policy.ts'
-import { canRefuse, judge, type Verdict } from './verdict.ts'
+import { canRefuse, judge, type PolicyFiles, type Verdict } from './verdict.ts'
 import { verifySkills } from './verify.ts'
 
 /** How many of the skills that are quarantined are named. */
@@ -35,7 +35,7 @@ export class Trust extends EventEmitter<{ verdict: [TrustChange] }> {
   readonly #options: TrustOptions
   /** By the roots that they take the place of. */
   #guarded: ReadonlyMap<RootOptions, GuardedOrigin> = new Map()
-  readonly #gone = new Set<GuardedOrigin>()
+  #gone: readonly GuardedOrigin[] = []
 
   constructor (options: TrustOptions) {
     super()
@@ -52,12 +52,17 @@ export class Trust extends EventEmitter<{ verdict: [TrustChange] }> {
    * @throws ConfigError if one of them, or the folder for the copies that they ask for, cannot be used
    */
   async prepare (roots: readonly string[]): Promise<readonly Prepared[]> {
-    const { policy, state, lock: lockFile, trust: trustFile } = this.#options
-    const lock = await lockFile?.prepare()
-    const trust = await trustFile?.prepare((path, text, readNamed) => parseTrust(path, text, roots, readNamed))
-    const files = { lock: lock?.value, trust: trust?.value }
-    if (roots.some((name) => canRefuse(policy.rulesFor(name, files)))) await state.prepare()
+    const lock = await this.#options.lock?.prepare()
+    const trust = await this.#options.trust?.prepare((path, text, readNamed) =>
+      parseTrust(path, text, roots, readNamed))
+    await this.#prepareState({ lock: lock?.value, trust: trust?.value })
     return [lock ?? [], trust ?? []].flat()
+  }
+
+  /** Checks the folder for copies if a root may need it. Numbered names of roots follow rules for others. */
+  async #prepareState (files: PolicyFiles): Promise<void> {
+    const isRequired = [...files.trust?.roots.values() ?? []].includes('require')
+    if (canRefuse({ ...files, isRequired })) await this.#options.state.prepare()
   }
 
   /**
@@ -67,11 +72,9 @@ export class Trust extends EventEmitter<{ verdict: [TrustChange] }> {
   guard (roots: readonly RootOptions[]): readonly RootOptions[] {
     const before = this.#guarded
     this.#guarded = new Map(roots.map((root) => [root, before.get(root) ?? this.#guard(root)]))
-    for (const [root, origin] of before) {
-      if (this.#guarded.has(root)) continue
-      origin.listing.retire()
-      this.#gone.add(origin)
-    }
+    const gone = [...before.values()].filter((origin) => !this.#origins.includes(origin))
+    for (const { listing } of gone) listing.retire()
+    this.#gone = [...this.#gone, ...gone]
     return this.#origins.map(({ root }) => root)
   }
 
@@ -86,8 +89,8 @@ export class Trust extends EventEmitter<{ verdict: [TrustChange] }> {
 
   /** Closes the roots that are gone. */
   async retire (): Promise<void> {
-    const gone = [...this.#gone]
-    this.#gone.clear()
+    const gone = this.#gone
+    this.#gone = []
     await Promise.all(gone.map(({ sync }) => sync.close()))
   }
 
@@ -113,7 +116,7 @@ export class Trust extends EventEmitter<{ verdict: [TrustChange] }> {
    * @throws ConfigError that names the setting if the folder for the verified copies cannot be used
    */
   async start (): Promise<void> {
-    if (this.#origins.some(({ listing }) => listing.isGuarded)) await this.#options.state.prepare()
+    await this.#prepareState(this.#options.policy.files)
     await this.check()
   }
 

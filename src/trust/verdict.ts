@@ -7,6 +7,7 @@ import type { SignatureResult } from './check-signature.ts'
 import { finding, type TrustFindingCode } from './findings.ts'
 import type { Lock } from './lock-file.ts'
 import { checkScans } from './scans.ts'
+import { isSameSigners } from './signers.ts'
 import type { TrustFile } from './trust-file.ts'
 
 /** What was found out about the bytes of a skill, whatever the time and the rules are. */
@@ -124,8 +125,8 @@ function judgeOrigin (
 
 /** Whether a check by other signers than those of the trust file would have the same result by those. */
 function isStillKnown ({ status, signers, identity }: SignatureResult, trust: TrustFile): boolean {
-  if (signers === trust.signers || status === 'unsigned') return true
-  return trust.signers.some(({ id }) => id === identity?.signer.id)
+  return status === 'unsigned' || isSameSigners(signers, trust.signers) ||
+    trust.signers.some(({ id }) => id === identity?.signer.id)
 }
 
 /** Why the lock refuses a skill. */

@@ -26,8 +26,6 @@ function trustWith (changes: Partial<TrustFile> = {}): TrustFile {
 const scanOf = (severity: 'low' | 'critical') =>
   ({ tool: 'scanner', scanned_at: new Date().toISOString(), results: [{ severity, message: 'downloads' }] })
 
-const lockOf = (...revisions: readonly string[]) => new Map([['demo', new Set(revisions)]])
-
 const REPORT = { trust: trustWith({ roots: new Map() }) }
 const REQUIRE = { trust: trustWith() }
 
@@ -37,8 +35,8 @@ interface Case {
   readonly code: string
   /** Before the service starts. Default: signs the skill by acme. */
   readonly prepare?: (folder: string) => void | Promise<void>
-  readonly before: (revision: string) => PolicyFiles
-  readonly after: (revision: string) => PolicyFiles
+  readonly before: (revision: string, name: string) => PolicyFiles
+  readonly after: (revision: string, name: string) => PolicyFiles
   /** After the service has been read. */
   readonly change?: (t: Test, folder: string) => void
 }
@@ -144,7 +142,7 @@ const CASES: readonly Case[] = [
     name: 'the lock names another revision',
     code: 'pin_mismatch',
     before: lock,
-    after: () => ({ lock: lockOf(OTHER) })
+    after: (_, name) => lock(OTHER, name)
   },
   {
     name: 'files change under a lock',
@@ -155,8 +153,12 @@ const CASES: readonly Case[] = [
   }
 ]
 
-function lock (revision: string): PolicyFiles {
-  return { lock: lockOf(revision) }
+function lock (revision: string, name: string): PolicyFiles {
+  return { lock: new Map([[name, new Set([revision])]]) }
+}
+
+interface Readiness {
+  readonly quarantined: { readonly first: ReadonlyArray<{ readonly name: string }> }
 }
 
 /** Sets the clock forward. */
@@ -165,21 +167,20 @@ function later (t: Test, milliseconds: number): void {
   t.intercept(Date, 'now', { value: () => time })
 }
 
-/** All ways to read the skill: with a revision where the API takes one. */
-function readsOf (revision: string, artifact: string): ReadonlyArray<readonly [path: string, init: RequestInit]> {
-  const call = (name: string, args: object): RequestInit => ({
+/** All ways to read a skill: with a revision where the API takes one. */
+function readsOf (
+  name: string, revision: string, artifact: string
+): ReadonlyArray<readonly [path: string, init: RequestInit]> {
+  const call = (tool: string, args: object): RequestInit => ({
     method: 'POST',
     headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ name, arguments: { skill_name: 'demo', ...args } })
+    body: JSON.stringify({ name: tool, arguments: { skill_name: name, ...args } })
   })
   const mcp = (method: string, params: Readonly<Record<string, unknown>>) =>
     ['/mcp', modernRequest({ method, params })] as const
   const reads: ReadonlyArray<readonly [path: string, init: RequestInit]> = [
-    ['/skills/demo', {}],
-    ['/skills/demo/files/run.sh', {}],
-    ['/skills/demo/files', {}],
-    ['/skills/demo/archive.zip', {}],
-    ['/catalog/demo', {}],
+    ...['', '/files/run.sh', '/files', '/archive.zip'].map((rest) => [`/skills/${name}${rest}`, {}] as const),
+    [`/catalog/${name}`, {}],
     ['/agent/tool-call', call('get_skill', {})],
     ['/agent/tool-call', call('read_file_in_skill', { file_path: 'run.sh' })]
   ]
@@ -188,65 +189,78 @@ function readsOf (revision: string, artifact: string): ReadonlyArray<readonly [p
     ...reads.map(([path, init]) => [`${path}?revision=${revision}`, init] as const),
     ...reads.map(([path, init]) =>
       [path, { ...init, headers: { ...init.headers, 'if-match': `"${revision}"` } }] as const),
-    mcp('resources/read', { uri: 'skill://demo/run.sh' }),
-    mcp('tools/call', { name: 'get_skill', arguments: { skill_name: 'demo' } }),
-    [artifact, {}],
-    ['/.well-known/skills/demo/SKILL.md', {}],
-    ['/ui/skills/demo', {}],
-    ['/ui/skills/demo/files/run.sh', {}]
+    mcp('resources/read', { uri: `skill://${name}/run.sh` }),
+    mcp('tools/call', { name: 'get_skill', arguments: { skill_name: name } }),
+    ...[
+      artifact, `/.well-known/skills/${name}/SKILL.md`, `/ui/skills/${name}`, `/ui/skills/${name}/files/run.sh`
+    ].map((path) => [path, {}] as const)
   ]
 }
 
 const LISTS = ['/skills', '/catalog', '/agent/prompt', '/.well-known/agent-skills/index.json', '/llms.txt', '/']
 
-async function checkCase (t: Test, { prepare = byAcme, before, after, change, code }: Case): Promise<void> {
-  const prepared = fs.mkdtempSync(join(tmpdir(), 'quarantine-'))
-  t.teardown(() => { fs.rmSync(prepared, { recursive: true }) })
-  fs.mkdirSync(join(prepared, 'demo'))
-  const document = `---\nname: demo\ndescription: What ${CANARY} is for\n---\n${CANARY}\n`
-  fs.writeFileSync(join(prepared, 'demo/SKILL.md'), document)
-  fs.writeFileSync(join(prepared, 'demo/run.sh'), `echo ${CANARY}\n`)
-  await prepare(join(prepared, 'demo'))
-  const manager = createManager(t, [prepared])
-  await manager.initialize()
-  const { revision } = await manager.read('demo', (state) => state.manifest())
-
-  const policy = new TrustPolicy(before(revision))
-  const { root, url } = await buildService(t, {
-    options: {
-      policy, watcher: true, prepare: (folder) => { fs.cpSync(prepared, join(folder, 'skills'), { recursive: true }) }
-    }
-  })
-  const response = await fetch(`${url}/.well-known/agent-skills/index.json`)
-  const [entry] = (await response.json() as { skills: Array<{ url: string }> }).skills
-  const reads = readsOf(revision, `/.well-known/agent-skills/${entry?.url ?? ''}`)
-  const ask = async (path: string, init: RequestInit = {}): Promise<string> => {
-    const response = await fetch(url + path, init)
-    return `${response.status} ${Buffer.from(await response.arrayBuffer()).toString('latin1')}`
+const nameOf = (index: number): string => `case-${index}`
+const prepared = fs.mkdtempSync(join(tmpdir(), 'quarantine-'))
+t.teardown(() => { fs.rmSync(prepared, { recursive: true }) })
+for (const [index, { prepare = byAcme }] of CASES.entries()) {
+  const [name, folder] = [nameOf(index), join(prepared, nameOf(index))]
+  fs.mkdirSync(folder)
+  const document = `---\nname: ${name}\ndescription: What ${CANARY}-${index}- is for\n---\n${CANARY}\n`
+  fs.writeFileSync(join(folder, 'SKILL.md'), document)
+  fs.writeFileSync(join(folder, 'run.sh'), `echo ${CANARY}\n`)
+  await prepare(folder)
+}
+const manager = createManager(t, [prepared])
+await manager.initialize()
+const policy = new TrustPolicy({})
+const { root, url } = await buildService(t, {
+  options: {
+    policy, watcher: true, prepare: (folder) => { fs.cpSync(prepared, join(folder, 'skills'), { recursive: true }) }
   }
-  /** The reads whose answers match. */
-  const matching = async (pattern: RegExp): Promise<string[]> => {
-    const found: string[] = []
-    for (const [path, init] of reads) {
-      if (pattern.test(await ask(path, init))) found.push(`${path} ${JSON.stringify([init.body, init.headers])}`)
-    }
-    return found
-  }
-  t.strictSame(await matching(/^(?!200 [^]*(?:CANARY|run\.sh))/), [], 'each of them is served')
+})
 
-  change?.(t, join(root, 'demo'))
-  policy.replace(after(revision))
-  if (change === undefined) t.strictSame(await matching(/CANARY|^200 [^]*run\.sh/), [], 'none is served at once')
-  await until(async () => (await ask('/skills/demo')).startsWith('404'))
-  t.strictSame(await matching(/CANARY|^200 [^]*run\.sh/), [], 'none is served')
-  for (const path of LISTS) t.notMatch(await ask(path), CANARY, path)
-  t.match(JSON.parse((await ask('/readyz')).slice(4)), {
-    quarantined: { count: 1, first: [{ name: 'demo', root: 'skills', code }] }
-  })
+async function ask (path: string, init: RequestInit = {}): Promise<string> {
+  const response = await fetch(url + path, init)
+  return `${response.status} ${Buffer.from(await response.arrayBuffer()).toString('latin1')}`
 }
 
-for (const each of CASES) {
-  t.test(`K59, K95: a skill cannot be read in any way when ${each.name}`, async (t) => { await checkCase(t, each) })
+async function artifactOf (skill: string): Promise<string> {
+  let place: string | undefined
+  await until(async () => {
+    const answer = await (await fetch(`${url}/.well-known/agent-skills/index.json`)).json()
+    const { skills = [] } = answer as { skills?: Array<{ name: string, url: string }> }
+    place = skills.find(({ name }) => name === skill)?.url
+    return place !== undefined
+  })
+  return `/.well-known/agent-skills/${place ?? ''}`
+}
+
+for (const [index, { name: reason, before, after, change, code }] of CASES.entries()) {
+  const name = nameOf(index)
+  t.test(`K59, K95: a skill cannot be read in any way when ${reason}`, async (t) => {
+    const { revision } = await manager.read(name, (state) => state.manifest())
+    policy.replace(before(revision, name))
+    await until(async () => (await ask(`/skills/${name}`)).startsWith('200'))
+    const reads = readsOf(name, revision, await artifactOf(name))
+    /** The reads whose answers match. */
+    const matching = async (pattern: RegExp): Promise<string[]> => {
+      const found: string[] = []
+      for (const [path, init] of reads) {
+        if (pattern.test(await ask(path, init))) found.push(`${path} ${JSON.stringify([init.body, init.headers])}`)
+      }
+      return found
+    }
+    t.strictSame(await matching(/^(?!200 [^]*(?:CANARY|run\.sh))/), [], 'each of them is served')
+
+    change?.(t, join(root, name))
+    policy.replace(after(revision, name))
+    if (change === undefined) t.strictSame(await matching(/CANARY|^200 [^]*run\.sh/), [], 'none is served at once')
+    await until(async () => (await ask(`/skills/${name}`)).startsWith('404'))
+    t.strictSame(await matching(/CANARY|^200 [^]*run\.sh/), [], 'none is served')
+    for (const path of LISTS) t.notMatch(await ask(path), `${CANARY}-${index}-`, path)
+    const { quarantined } = JSON.parse((await ask('/readyz')).slice(4)) as Readiness
+    t.match(quarantined.first.find((each) => each.name === name), { root: 'skills', code })
+  })
 }
 
 t.test('K59, K95: a kept revision has the files that a signature covers, and no others', async (t) => {

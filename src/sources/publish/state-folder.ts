@@ -61,15 +61,18 @@ export class StateFolder {
 
   /**
    * Takes a folder for this process alone: the given one, or one with a number behind its name.
+   * @param onLost is called when another process has taken the folder over
    * @throws AddressError that names the setting
    */
-  async claim (folder: string): Promise<{ readonly folder: string, readonly release: () => void }> {
+  async claim (
+    folder: string, onLost?: () => void
+  ): Promise<{ readonly folder: string, readonly release: () => void }> {
     await this.prepare()
     try {
       for (let number = 1; number <= MAX_COPIES; number++) {
         const candidate = number === 1 ? folder : `${folder}-${number}`
         await mkdir(candidate, { recursive: true, mode: 0o700 })
-        const lock = new FolderLock(candidate)
+        const lock = new FolderLock(candidate, onLost)
         if (await lock.acquire() === undefined) return { folder: candidate, release: lock.release }
       }
     } catch (error) {
