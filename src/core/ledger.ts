@@ -1,4 +1,4 @@
-import { hash, randomBytes } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { EventEmitter } from 'node:events'
 import type { Catalog, IndexChange } from './catalog.ts'
 import { PresentState } from './revisions/state.ts'
@@ -7,22 +7,22 @@ import { yieldIfNeeded } from './shared/async.ts'
 import { SkillError } from './shared/errors.ts'
 import { type CoreLog, SILENT } from './shared/log.ts'
 
-/** Changes that are remembered, those of skills that a caller does not see included. */
+/** Changes that are remembered, including those of skills that a caller does not see. */
 const MAX_JOURNAL = 8_192
 
-/** A skill that is being written, or whose disk does not answer, is read again after this pause, in milliseconds. */
+/** Pause before a skill that could not be read, since it is being written or its disk is slow, is read again. */
 const RETRY_MS = 200
 
 export interface Content {
-  /** Of its manifest; undefined for a skill whose files cannot be listed, and for one that has not been read yet. */
+  /** Of the manifest; undefined for a skill whose files cannot be listed, and for one that has not been read yet. */
   readonly revision: string | undefined
-  /** Digest of its main file: tells states without a revision apart. */
+  /** Digest of the main file, which tells states without a revision apart. */
   readonly mainFile: string | undefined
-  /** Its part in the revision of the catalog: in a sum, one change among many costs two hashes. */
+  /** What the skill adds to the revision of the catalog, which is a sum: one change among many costs two hashes. */
   readonly part: bigint
 }
 
-/** A skill that was there at the beginning, and one that came since, both not read yet: they are equal to nothing. */
+/** A skill that was there at the beginning, and one that came since; both are not read yet, and equal to nothing. */
 const UNREAD: Content = { revision: undefined, mainFile: undefined, part: 0n }
 export const NEW: Content = { ...UNREAD }
 
@@ -32,45 +32,38 @@ export interface Claim {
   readonly content: Content
 }
 
-/** Another content for a name, in any root. */
+/** What the roots, in their order, have under a name before and after a change of a skill. */
 export interface LedgerChange {
   readonly name: string
-  /** In the order of the roots. */
   readonly before: readonly Claim[]
   readonly now: readonly Claim[]
   /** Version of the ledger after it. */
   readonly version: number
-  /** How many changes have been reported, this one included. */
-  readonly count: number
-  /** False for a skill that is recorded for the first time, and was there before. */
-  readonly isNews: boolean
 }
 
 interface LedgerEvents {
   change: [change: LedgerChange]
-  /** Every skill that a root had at the beginning has been read. */
+  /** All skills that a root had at the beginning have been read. */
   filled: []
 }
 
 /**
- * The revisions of all skills of a catalog, each read once for all views. From `start` on it follows the catalog: the
- * skills of each root are read in the background after its first index, and then those that change.
+ * Keeps the revisions of all skills of a catalog, each computed once for all views. After `start` it follows the
+ * catalog: it reads the skills of each root in the background after the root's first index, and then those that change.
  */
 export class Ledger extends EventEmitter<LedgerEvents> {
   readonly catalog: Catalog
   readonly log: CoreLog
-  readonly #roots = new Map<Root, RootLedger>()
   /** What the roots have under each name, in their order. */
   readonly claims = new Map<string, readonly Claim[]>()
-  /** The latest that were reported. */
+  /** The latest changes. */
   readonly journal: LedgerChange[] = []
-  readonly #secret = randomBytes(16).toString('hex')
   /** Number of subscribers that get the revisions of changes: while there are any, these revisions stay readable. */
   readers = 0
-  /** Goes up with each change, reported or not. */
+  /** Goes up with each new content of a name. */
   version = 0
-  /** How many changes have been reported. */
-  count = 0
+  /** The roots whose skills are read, or have been. */
+  readonly #roots = new Map<Root, RootLedger>()
   #followed: readonly Root[] = []
   #isStarted = false
 
@@ -86,7 +79,6 @@ export class Ledger extends EventEmitter<LedgerEvents> {
     if (this.#isStarted) return
     this.#isStarted = true
     this.#followed = this.catalog.roots
-    for (const root of this.#followed) this.#roots.set(root, new RootLedger(root, this))
     this.catalog.on('changed', this.#onChanged).on('indexed', this.#onIndexed)
     for (const root of this.#followed) if (root.isIndexed) this.#onIndexed(root)
   }
@@ -98,26 +90,18 @@ export class Ledger extends EventEmitter<LedgerEvents> {
     this.removeAllListeners()
   }
 
-  /** Names a number of reported changes for this process alone, without telling the number. */
-  idOf (count: number): string {
-    return hash('sha256', `${this.#secret}${count}`).slice(0, 16)
-  }
-
-  /** The count since when all skills of these roots have been read; undefined while they have not. */
-  completeSince (isGranted: (root: string) => boolean): number | undefined {
-    let since: number | undefined = this.#isStarted ? 0 : undefined
-    for (const [{ name }, { filledAt }] of this.#roots) {
-      if (isGranted(name)) since = since === undefined || filledAt === undefined ? undefined : Math.max(since, filledAt)
-    }
-    return since
+  /** Whether all skills of these roots have been read once. */
+  isFilled (isGranted: (root: string) => boolean): boolean {
+    return this.#isStarted &&
+      this.#followed.every((root) => !isGranted(root.name) || this.#roots.get(root)?.isFilled === true)
   }
 
   /** Whether one of these skills has changed and was not read since. */
   isReading (isGranted: (root: string, name: string) => boolean): boolean {
-    return [...this.#roots].some(([{ name: root }, ledger]) => ledger.unread().some((name) => isGranted(root, name)))
+    return [...this.#roots].some(([{ name: root }, ledger]) => ledger.hasUnread((name) => isGranted(root, name)))
   }
 
-  readonly #onIndexed = (root: Root): void => { this.#roots.get(root)?.fill() }
+  readonly #onIndexed = (root: Root): void => { this.#open(root, false) }
 
   readonly #onChanged = (changes: readonly IndexChange[]): void => {
     if (this.#followed !== this.catalog.roots) this.#followRoots()
@@ -133,21 +117,22 @@ export class Ledger extends EventEmitter<LedgerEvents> {
       this.#roots.get(root)?.close()
       this.#roots.delete(root)
     }
-    for (const root of this.#followed) {
-      if (this.#roots.has(root)) continue
-      const opened = new RootLedger(root, this)
-      this.#roots.set(root, opened)
-      opened.follow()
-    }
+    for (const root of this.#followed) if (!before.includes(root)) this.#open(root, true)
     for (const name of [...this.claims.keys()]) this.resolve(name, true)
   }
 
-  /** Records what the roots have under a name, and reports it if it differs. */
+  #open (root: Root, areNews: boolean): void {
+    const opened = new RootLedger(root, this)
+    this.#roots.set(root, opened)
+    opened.start(areNews)
+  }
+
+  /** Records what the roots have under a name, and reports it if it differs and is news. */
   resolve (name: string, isNews: boolean): void {
     const now: Claim[] = []
     for (const root of this.#followed) {
       const ledger = this.#roots.get(root)
-      if (ledger?.isFollowing !== true || !root.folders.has(name)) continue
+      if (ledger === undefined || !root.folders.has(name)) continue
       const content = ledger.contents.get(name)
       if (content === undefined) return
       now.push({ root: root.name, content })
@@ -158,29 +143,28 @@ export class Ledger extends EventEmitter<LedgerEvents> {
     if (isSame) return
     if (now.length === 0) this.claims.delete(name)
     else this.claims.set(name, now)
-    if (isNews) this.count++
-    const change = { name, before, now, version: ++this.version, count: this.count, isNews }
-    if (isNews) this.journal.push(change)
+    this.version++
+    if (!isNews) return
+    const change = { name, before, now, version: this.version }
+    this.journal.push(change)
     if (this.journal.length > MAX_JOURNAL) this.journal.shift()
     this.emit('change', change)
   }
 }
 
-/** What is known of a change: nothing, when a skill is read again because reading it failed. */
+/** What the catalog knows of a change: nothing, when a skill is read again because reading it failed. */
 type Task = Partial<Pick<IndexChange, 'now' | 'walk'>>
 
-/** The contents of the skills of one root, which are read one after the other. */
+/** The contents of the skills of one root, which it reads one after the other. */
 class RootLedger {
   readonly contents = new Map<string, Content>()
-  /** The count of reported changes when all skills had been read; undefined before. */
-  filledAt: number | undefined
-  isFollowing = false
+  isFilled = false
   readonly #root: Root
   readonly #ledger: Ledger
+  /** What is to be read: skills that have changed, those that were there at the beginning, and those that failed. */
   readonly #changed = new Map<string, Task>()
   readonly #initial = new Set<string>()
   readonly #failed = new Set<string>()
-  #timer: NodeJS.Timeout | undefined
   #isWorking = false
   #isClosed = false
 
@@ -189,26 +173,21 @@ class RootLedger {
     this.#ledger = ledger
   }
 
-  /** Reads all skills, which are no news. */
-  fill (): void {
-    this.isFollowing = true
+  /** Reads all skills. @param areNews whether those are reported that differ from what had their names before */
+  start (areNews: boolean): void {
+    this.isFilled = areNews
     for (const name of this.#root.folders.keys()) {
-      this.#initial.add(name)
-      this.#set(name, UNREAD, false)
+      if (areNews) {
+        this.#changed.set(name, {})
+      } else {
+        this.#initial.add(name)
+        this.#set(name, UNREAD, false)
+      }
     }
     void this.#work()
   }
 
-  /** Reads all skills, which are news as far as they differ from what had their names before. */
-  follow (): void {
-    this.isFollowing = true
-    this.filledAt = 0
-    for (const name of this.#root.folders.keys()) this.#changed.set(name, {})
-    void this.#work()
-  }
-
   take ({ name, now, walk }: IndexChange): void {
-    if (!this.isFollowing) return
     if (this.#root.folders.has(name)) {
       const isNew = !this.contents.has(name) && !this.#changed.has(name)
       this.#changed.set(name, { now, walk })
@@ -222,17 +201,15 @@ class RootLedger {
     this.#ledger.resolve(name, true)
   }
 
-  /** Names of skills that have changed, or were there at the beginning, and are still to be read. */
-  unread (): readonly string[] {
-    return [...this.#changed.keys(), ...this.#initial, ...this.#failed]
+  hasUnread (isGranted: (name: string) => boolean): boolean {
+    return [...this.#changed.keys(), ...this.#initial, ...this.#failed].some(isGranted)
   }
 
   close (): void {
     this.#isClosed = true
-    clearTimeout(this.#timer)
   }
 
-  /** Changes first, then what was there at the beginning. */
+  /** Reads changes first, then what was there at the beginning. */
   async #work (): Promise<void> {
     if (this.#isWorking) return
     this.#isWorking = true
@@ -260,14 +237,14 @@ class RootLedger {
 
   #next (): string | undefined {
     if (this.#isClosed) return undefined
-    if (this.filledAt === undefined && this.#initial.size === 0) {
-      this.filledAt = this.#ledger.count
+    if (!this.isFilled && this.#initial.size === 0) {
+      this.isFilled = true
       this.#ledger.emit('filled')
     }
     return this.#changed.keys().next().value ?? this.#initial.values().next().value
   }
 
-  /** The content of a skill as the index has it; undefined if the disk has another state, or does not answer. */
+  /** Computes the content of a skill as the index has it; undefined if the disk has another state, or is silent. */
   async #read (name: string, task: Task = {}): Promise<Content | undefined> {
     const { catalog, log, readers } = this.#ledger
     const skill = catalog.skillsIn(this.#root).get(name)
@@ -286,13 +263,10 @@ class RootLedger {
 
   #tryAgain (name: string): void {
     this.#failed.add(name)
-    this.#timer ??= setTimeout(() => {
-      this.#timer = undefined
-      for (const failed of this.#failed) {
-        this.#ledger.catalog.emit('stale', { root: this.#root, name: failed })
-        if (!this.#changed.has(failed)) this.#changed.set(failed, {})
-      }
-      this.#failed.clear()
+    setTimeout(() => {
+      if (this.#isClosed || !this.#failed.delete(name)) return
+      this.#ledger.catalog.emit('stale', { root: this.#root, name })
+      this.#changed.set(name, {})
       void this.#work()
     }, RETRY_MS).unref()
   }

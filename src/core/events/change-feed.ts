@@ -3,6 +3,9 @@ import { type Claim, type Content, hasSameContent, type Ledger, type LedgerChang
 /** Change events that a client can resume over: one that missed more reads the catalog again. */
 export const MAX_RECENT_EVENTS = 1_024
 
+/** Id of events while not all skills have been read: nothing can be resumed from it. */
+const NO_POSITION = 'indexing'
+
 /** What became of a skill. `revision` is its manifest's; a skill whose files cannot be listed has none. */
 export type SkillChange =
   | { readonly type: 'added' | 'changed', readonly name: string, readonly revision?: string }
@@ -29,13 +32,12 @@ export interface ChangeFeedOptions {
 
 /**
  * The changes of the skills of one view, any of their files included, and the revision of all of them: what the ledger
- * records, as the view sees it. Nothing keeps a feed but those who listen to it.
- *
- * Ids come from content, so that a client resumes at any replica that was in the same state; until all skills have
- * been read once, they are of this process alone.
+ * records, as the view sees it. Only its listeners keep a feed alive. Ids come from content, so that a client resumes
+ * at any replica that was in the same state.
  */
 export class ChangeFeed {
   readonly #skills: FollowedSkills
+  readonly #ledger: Ledger
   readonly #stops = new Set<() => void>()
   /** Sum of the parts of all skills, as of a version of the ledger. */
   #sum = 0n
@@ -43,15 +45,12 @@ export class ChangeFeed {
 
   constructor (skills: FollowedSkills) {
     this.#skills = skills
-  }
-
-  get #ledger (): Ledger {
-    return this.#skills.parts.ledger
+    this.#ledger = skills.parts.ledger
   }
 
   /** Id of the latest event. */
   get position (): string {
-    return this.#idAt(this.#ledger.count, this.#sumNow())
+    return this.#isComplete ? textOf(this.#sumNow()) : NO_POSITION
   }
 
   /**
@@ -60,12 +59,12 @@ export class ChangeFeed {
    */
   get revision (): string | undefined {
     const isKnown = this.#isComplete && !this.#ledger.isReading((root, name) => this.#skills.isGranted(root, name))
-    return isKnown ? textOf(this.#sumNow()) : undefined
+    return isKnown ? this.position : undefined
   }
 
   /** Calls the listener with all later changes. Returns a function that ends this. */
   onChange (listener: (change: SkillChange) => void): () => void {
-    return this.#follow((change, isNews) => { if (isNews) listener(change) })
+    return this.#follow(listener)
   }
 
   /**
@@ -74,25 +73,22 @@ export class ChangeFeed {
    * `lastId` may be a revision of the catalog and the present one is not known.
    */
   subscribe (listener: FeedListener, lastId?: string): () => void {
-    const ledger = this.#ledger
     let isWaiting = lastId !== undefined
     const resume = (): void => {
       const missed = lastId === undefined ? [] : this.#after(lastId)
-      if (missed === undefined && !this.#isComplete) return
+      if (missed === undefined && !this.#isComplete && lastId !== NO_POSITION) return
       isWaiting = false
       for (const event of missed ?? [{ type: 'reset', id: this.position } as const]) listener(event)
     }
     let wasComplete = this.#isComplete
-    const stop = this.#follow((change, isNews) => {
-      if (isNews && !isWaiting) listener({ id: this.position, ...change })
-    }, () => {
+    const stop = this.#follow((change) => { if (!isWaiting) listener({ id: this.position, ...change }) }, () => {
       if (isWaiting) resume()
       else if (this.#isComplete && !wasComplete) listener({ type: 'position', id: this.position })
       wasComplete = this.#isComplete
     })
-    ledger.readers++
+    this.#ledger.readers++
     resume()
-    return () => { if (stop()) ledger.readers-- }
+    return () => { if (stop()) this.#ledger.readers-- }
   }
 
   close (): void {
@@ -100,13 +96,16 @@ export class ChangeFeed {
   }
 
   /** Returns a function that ends this, and returns whether it did. */
-  #follow (onSeen: (change: SkillChange, isNews: boolean) => void, onFilled = (): void => {}): () => boolean {
+  #follow (onSeen: (change: SkillChange) => void, onFilled = (): void => {}): () => boolean {
     const ledger = this.#ledger
     const onChange = (change: LedgerChange): void => {
       const seen = this.#seen(change)
-      if (seen === undefined) return this.#add(change.version, 0n)
-      this.#add(change.version, seen.difference)
-      onSeen(seen.change, change.isNews)
+      // The same as counting all skills again.
+      if (this.#version === change.version - 1) {
+        this.#sum += seen?.difference ?? 0n
+        this.#version = change.version
+      }
+      if (seen !== undefined) onSeen(seen.change)
     }
     ledger.on('change', onChange).on('filled', onFilled)
     ledger.start()
@@ -119,35 +118,23 @@ export class ChangeFeed {
   }
 
   get #isComplete (): boolean {
-    return this.#completeSince !== undefined
-  }
-
-  get #completeSince (): number | undefined {
-    return this.#ledger.completeSince((root) => this.#skills.grantOf(root) !== undefined)
-  }
-
-  #idAt (count: number, sum: bigint): string {
-    const since = this.#completeSince
-    return since !== undefined && count >= since ? textOf(sum) : this.#ledger.idOf(count)
+    return this.#ledger.isFilled((root) => this.#skills.grantOf(root) !== undefined)
   }
 
   /** The events after the one with this id; undefined when the id is not, or no longer, known. */
   #after (lastId: string): readonly FeedEvent[] | undefined {
-    const { journal, count } = this.#ledger
+    if (!this.#isComplete) return undefined
     const events: FeedEvent[] = []
     let sum = this.#sumNow()
-    const isAt = (number: number): boolean => lastId === this.#idAt(number, sum) || lastId === this.#ledger.idOf(number)
-    if (isAt(count)) return []
-    for (const change of journal.toReversed()) {
+    for (const change of this.#ledger.journal.toReversed()) {
+      if (textOf(sum) === lastId) break
       const seen = this.#seen(change)
-      if (seen !== undefined) {
-        events.push({ id: this.#idAt(change.count, sum), ...seen.change })
-        sum -= seen.difference
-      }
+      if (seen === undefined) continue
+      events.push({ id: textOf(sum), ...seen.change })
       if (events.length > MAX_RECENT_EVENTS) return undefined
-      if (isAt(change.count - 1)) return events.toReversed()
+      sum -= seen.difference
     }
-    return undefined
+    return textOf(sum) === lastId ? events.toReversed() : undefined
   }
 
   /** Returns the change as the view sees it, and what it adds to the sum; undefined where the view sees none. */
@@ -174,13 +161,6 @@ export class ChangeFeed {
       this.#version = version
     }
     return this.#sum
-  }
-
-  /** The same, without counting all skills again. */
-  #add (version: number, difference: bigint): void {
-    if (this.#version !== version - 1) return
-    this.#sum += difference
-    this.#version = version
   }
 }
 
