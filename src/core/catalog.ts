@@ -6,7 +6,7 @@ import { type Disk, realpathOrNothing } from './read/disk.ts'
 import { FileCache } from './read/file-cache.ts'
 import { IGNORE_FILE } from './read/ignore-file.ts'
 import { asRefused, isInconclusive, type RefusedError } from './read/refused.ts'
-import { isSameState, stampAt } from './read/file-stamp.ts'
+import { stampAt } from './read/file-stamp.ts'
 import { type Walk, walkSkill } from './read/walk.ts'
 import { type KeepOptions, type KeptRevision, KeptRevisions } from './revisions/kept-revisions.ts'
 import { Snapshots } from './revisions/snapshot.ts'
@@ -72,8 +72,10 @@ export class Catalog extends EventEmitter<CatalogEvents> {
   readonly #skills = new WeakMap<Root, Map<string, IndexedSkill>>()
   readonly #options: CatalogOptions
   readonly #shareRead = createCoalescer<IndexedSkill | undefined>()
-  #generation = 0
-  #listingGeneration = 0
+  /** Goes up with each change of the index. */
+  generation = 0
+  /** Goes up with each change of the names and folders of skills. */
+  listingGeneration = 0
   #names: { readonly of: number, readonly sorted: readonly string[] } = { of: -1, sorted: [] }
 
   constructor (options: CatalogOptions) {
@@ -107,8 +109,8 @@ export class Catalog extends EventEmitter<CatalogEvents> {
       const skill = this.skillsIn(root).get(name)
       return { root, name, before: isAdded ? undefined : skill, now: isAdded ? skill : undefined }
     })
-    this.#generation++
-    this.#listingGeneration++
+    this.generation++
+    this.listingGeneration++
     this.emit('changed', [
       ...before.filter((root) => !roots.includes(root)).flatMap((root) => changesIn(root, false)),
       ...added.flatMap((root) => changesIn(root, true))
@@ -119,21 +121,11 @@ export class Catalog extends EventEmitter<CatalogEvents> {
     this.snapshots.close()
   }
 
-  /** Goes up with each change of the index. */
-  get generation (): number {
-    return this.#generation
-  }
-
-  /** Goes up with each change of the names and folders of skills. */
-  get listingGeneration (): number {
-    return this.#listingGeneration
-  }
-
   /** Names of the skills in all roots, each once, sorted by code point. */
   get names (): readonly string[] {
-    if (this.#names.of !== this.#listingGeneration) {
+    if (this.#names.of !== this.listingGeneration) {
       const names = new Set(this.roots.flatMap(({ folders }) => [...folders.keys()]))
-      this.#names = { of: this.#listingGeneration, sorted: [...names].sort(compareCodePoints) }
+      this.#names = { of: this.listingGeneration, sorted: [...names].sort(compareCodePoints) }
     }
     return this.#names.sorted
   }
@@ -266,7 +258,7 @@ export class Catalog extends EventEmitter<CatalogEvents> {
       if (!folders.has(name)) index.delete(name)
       changes.push({ root, name, before: skill, now: index.get(name) })
     }
-    if (changes.length > 0) this.#listingGeneration++
+    if (changes.length > 0) this.listingGeneration++
     this.#announce(root, changes)
     this.emit('listed', root, before)
   }
@@ -274,7 +266,7 @@ export class Catalog extends EventEmitter<CatalogEvents> {
   #announce (root: Root, changes: readonly IndexChange[]): void {
     // A root that is being prepared is not in its place yet.
     if (changes.length === 0 || !this.roots.includes(root)) return
-    this.#generation++
+    this.generation++
     this.emit('changed', changes)
   }
 }
@@ -304,21 +296,19 @@ async function isCurrent (skill: IndexedSkill): Promise<boolean> {
   if (mainFile?.name !== orderMainFiles(mainFiles, 'SKILL.md')[0]) return false
   if (!await hasSameRules(skill)) return false
   if (mainFile === undefined) return true
-  return isSameState(await stampAt(root.disk, `${folder.path}/${mainFile.name}`), mainFile.stamp)
+  return await stampAt(root.disk, `${folder.path}/${mainFile.name}`) === mainFile.stamp
 }
 
 /** Whether the folder of a skill is as it was when the skill was read. What could not be read then is not news. */
 async function hasSameFolder ({ root, folder, folderStamp }: IndexedSkill): Promise<boolean> {
-  return isSameState(await stampAt(root.disk, folder.path), folderStamp)
+  return await stampAt(root.disk, folder.path) === folderStamp
 }
 
 /** Whether folder and ignore file are as they were when the skill was read: what was hidden then is hidden now. */
 async function hasSameRules (skill: IndexedSkill): Promise<boolean> {
   const { root: { disk }, folder, folderStamp, ignoreFile, isSettled } = skill
   if (!isSettled || folderStamp === undefined || !await hasSameFolder(skill)) return false
-  if (ignoreFile !== undefined) {
-    const rulesNow = await stampAt(disk, `${folder.path}/${IGNORE_FILE}`)
-    if (!isSameState(rulesNow, ignoreFile.stamp)) return false
-  }
+  const rulesPath = `${folder.path}/${IGNORE_FILE}`
+  if (ignoreFile !== undefined && await stampAt(disk, rulesPath) !== ignoreFile.stamp) return false
   return !folder.linked || await disk.realpath(folder.path) === folder.realPath
 }

@@ -10,11 +10,11 @@ import {
 } from './read/ignore-file.ts'
 import type { FilePlace } from './read/open-inside.ts'
 import { asRefused, changed, isPassedOver, RefusedError, type Refusal } from './read/refused.ts'
-import { isSettled, stampAt, stampOf } from './read/file-stamp.ts'
+import { type FileStamp, isSettled, stampOf } from './read/file-stamp.ts'
 import type { SkillFolder } from './roots/list-root.ts'
 import type { Root } from './roots/root.ts'
 import { MAX_MAIN_FILE_BYTES } from './shared/limits.ts'
-import type { CatalogSkill, Finding, FileStamp } from './shared/skill.ts'
+import type { CatalogSkill, Finding } from './shared/skill.ts'
 
 /** A skill in one state, with what tells whether the disk still has it. A later state is another value. */
 export interface IndexedSkill extends CatalogSkill {
@@ -65,9 +65,9 @@ export async function readSkill (
     filter = createSkillFilter(folder.name, folder.rules, ignoreFile?.rules)
     mainFiles = names.filter((name) => isMainFile(name) && filter?.hides(name, false) !== true)
     main = await readMainFile(files, { disk, folder: folder.realPath, filter }, mainFiles)
-    const after = await stampAt(disk, folder.path)
     // A file that came or went meanwhile is another state next time.
-    if (after?.ino !== folderStamp.ino) throw changed('the folder was replaced while its skill was read')
+    const after = await disk.stat(folder.path)
+    if (after?.ino !== stats.ino) throw changed('the folder was replaced while its skill was read')
   } catch (error) {
     refused = asRefused(error)
     // Main files are asked for one by one, since any may be missing or a link: this is the folder itself.
@@ -77,7 +77,6 @@ export async function readSkill (
     }
   }
   mainFiles ??= []
-  const stamps = [folderStamp, ignoreFile?.stamp, main?.stamp]
   return Object.freeze({
     ...describeSkill(folder, { mainFiles, main, filter, refused }),
     root,
@@ -88,7 +87,7 @@ export async function readSkill (
     ignoreFile,
     filter,
     refused,
-    isSettled: stamps.every((stamp) => stamp === undefined || isSettled(stamp, readAt))
+    isSettled: [folderStamp, ignoreFile?.stamp, main?.stamp].every((stamp) => isSettled(stamp, readAt))
   })
 }
 

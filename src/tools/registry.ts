@@ -1,9 +1,9 @@
 import { overloadError, SkillError } from '../core/shared/errors.ts'
 import type { View } from '../core/view.ts'
-import { failWithError } from './outcomes.ts'
 import { printable } from '../core/shared/text.ts'
 import {
-  type Tool, type ToolArguments, ToolArgumentsError, type ToolFailure, ToolLimitError, type ToolOutcome, type Toolset
+  failWithError, type Tool, type ToolArguments, ToolArgumentsError, type ToolFailure, ToolLimitError, type ToolOutcome,
+  type Toolset
 } from './tool.ts'
 
 /** All tools, found by their exact names. */

@@ -1,7 +1,6 @@
-import type { TObject } from '@sinclair/typebox'
+import { type TObject, Type } from '@sinclair/typebox'
 import { SkillError, type SkillErrorKind } from '../core/shared/errors.ts'
 import type { View } from '../core/view.ts'
-import { spacedJson } from './spaced-json.ts'
 
 /** The plain subset of JSON Schema that every provider accepts. Keys are sent in the order of the source documents. */
 export interface ToolParameters {
@@ -112,4 +111,21 @@ export interface Tool {
 
   /** The tool's own form of a failure; `args` are `{}` when they could not be read. */
   fail (error: ToolFailure, args: ToolArguments, skills: View): Promise<ToolOutcome>
+}
+
+export const ErrorResultSchema = Type.Object({ error: Type.String() }, { title: 'Failure' })
+
+/** The failure of tools whose result is JSON: `{"error":<sentence>}`. */
+export async function failWithError (error: ToolFailure): Promise<ToolOutcome> {
+  return new ToolOutcome({ error: error.message }, undefined, error)
+}
+
+/** JSON as Python's `json.dumps(…, ensure_ascii=False)` writes it: a blank after each colon and comma. */
+export function spacedJson (value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map((item) => spacedJson(item)).join(', ')}]`
+  if (typeof value === 'object' && value !== null) {
+    const members = Object.entries(value).map(([key, member]) => `${JSON.stringify(key)}: ${spacedJson(member)}`)
+    return `{${members.join(', ')}}`
+  }
+  return JSON.stringify(value)
 }

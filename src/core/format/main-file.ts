@@ -1,12 +1,12 @@
 import { isUtf8 } from 'node:buffer'
 import { own } from '../shared/json.ts'
+import { MAX_SEARCHED_CHARACTERS } from '../shared/limits.ts'
 import type { Finding, Frontmatter } from '../shared/skill.ts'
 import { quote } from '../shared/text.ts'
 import { type FrontmatterLocation, locateFrontmatter } from './fences.ts'
 import { validateFrontmatter } from './fields.ts'
 import { finding } from './findings.ts'
 import { parseFrontmatter } from './frontmatter.ts'
-import { headingsOf } from './headings.ts'
 import { checkContent } from './hidden-text.ts'
 import { locateFindings } from './positions.ts'
 
@@ -125,4 +125,27 @@ function checkBody (bytes: Buffer, bodyStart: number): Finding[] {
   const line = bytes.toString('latin1', 0, Math.min(bodyStart, bytes.length - 1)).split('\n').length
   return [finding('body_empty', 'SKILL.md has no instructions after the frontmatter',
     'Write the instructions of the skill below the frontmatter', undefined, { line, column: 1 })]
+}
+
+/** A heading that begins with `#`, or a fence of a code block. */
+const HEADING_OR_FENCE = /^ {0,3}(?:#{1,6}[ \t]+(.+)|(`{3,}|~{3,})(.*))$/gm
+
+/** The headings of a body in Markdown, for search: the first MAX_SEARCHED_CHARACTERS of them. Code blocks have none. */
+function headingsOf (body: string): readonly string[] {
+  const headings: string[] = []
+  let fence: string | undefined
+  let characters = 0
+  for (const [, heading, mark, info = ''] of body.matchAll(HEADING_OR_FENCE)) {
+    if (mark !== undefined) {
+      if (fence === undefined) fence = mark
+      else if (mark.startsWith(fence) && info.trim() === '') fence = undefined
+    } else if (heading !== undefined && fence === undefined) {
+      const text = heading.trim().replace(/[ \t]#+$/, '').trimEnd()
+      characters += text.length
+      if (characters > MAX_SEARCHED_CHARACTERS) break
+      // V8 keeps a whole text alive for a slice of it.
+      headings.push(Buffer.from(text).toString())
+    }
+  }
+  return headings
 }

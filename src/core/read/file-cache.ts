@@ -1,11 +1,10 @@
 import { LRUCache } from 'lru-cache'
 import { createCoalescer } from '../shared/async.ts'
 import { MAX_SKILL_BYTES } from '../shared/limits.ts'
-import type { FileStamp } from '../shared/skill.ts'
 import { checksumsOf, type FileChecksums } from './checksums.ts'
 import { startsAsUtf8 } from './decode.ts'
 import { FileContent } from './file-content.ts'
-import { stateId } from './file-stamp.ts'
+import type { FileStamp } from './file-stamp.ts'
 import type { OpenFile } from './open-file.ts'
 import { type FilePlace, openInside } from './open-inside.ts'
 import { changed } from './refused.ts'
@@ -62,7 +61,7 @@ export class FileCache {
 
   /** The content of a file that is known to be in this state. */
   contentOf (stamp: FileStamp): FileContent | undefined {
-    const checksums = this.#checksums.get(stateId(stamp))
+    const checksums = this.#checksums.get(stamp)
     const content = checksums && this.#contentWith(checksums.digest)
     if (content !== undefined) this.#hits++
     return content
@@ -97,17 +96,17 @@ export class FileCache {
   }
 
   /** Whether the checksums of a file in this state are known. */
-  knows (state: string | undefined): boolean {
-    return state !== undefined && this.#checksums.has(state)
+  knows (stamp: FileStamp | undefined): boolean {
+    return stamp !== undefined && this.#checksums.has(stamp)
   }
 
-  /** Checksums of a file in this state, read unless known. `state` is undefined for a link: any state will do. */
-  async checksumsAt (place: FilePlace, state: string | undefined): Promise<FileChecksums> {
-    const known = state === undefined ? undefined : this.#checksums.get(state)
+  /** Checksums of a file in this state, read unless known. `stamp` is undefined for a link: any state will do. */
+  async checksumsAt (place: FilePlace, stamp: FileStamp | undefined): Promise<FileChecksums> {
+    const known = stamp === undefined ? undefined : this.#checksums.get(stamp)
     if (known !== undefined) return known
     const file = await openInside(place, MAX_SKILL_BYTES)
     try {
-      if (state !== undefined && stateId(file.stamp) !== state) throw changed('a file changed since it was listed')
+      if (stamp !== undefined && file.stamp !== stamp) throw changed('a file changed since it was listed')
       return await this.checksumsOf(file)
     } finally {
       await file.close()
@@ -116,32 +115,31 @@ export class FileCache {
 
   /** Checksums of an open file, read unless known. */
   async checksumsOf (file: OpenFile): Promise<FileChecksums> {
-    return this.#knownOf(file) ?? await this.#shareChecksums(stateId(file.stamp), async () =>
+    return this.#knownOf(file) ?? await this.#shareChecksums(file.stamp, async () =>
       this.#knownOf(file) ?? this.#learn(file, await file.checksums(this.#closing.signal)))
   }
 
   /** The bytes of an open file from `start` to `end`, both included. The first to read all learns the digest. */
   async * chunks (file: OpenFile, digest: string | undefined, start: number, end: number): AsyncGenerator<Buffer> {
-    const id = stateId(file.stamp)
     const isWhole = start === 0 && BigInt(end) === file.size - 1n
-    if (digest !== undefined || !isWhole || file.size > MAX_SKILL_BYTES || this.#streamed.has(id)) {
+    if (digest !== undefined || !isWhole || file.size > MAX_SKILL_BYTES || this.#streamed.has(file.stamp)) {
       return yield * file.chunks(start, end, digest)
     }
-    this.#streamed.add(id)
+    this.#streamed.add(file.stamp)
     try {
       yield * file.chunks(start, end, undefined, (checksums) => { this.#learn(file, checksums) })
     } finally {
-      this.#streamed.delete(id)
+      this.#streamed.delete(file.stamp)
     }
   }
 
   #knownOf ({ stamp }: OpenFile): FileChecksums | undefined {
-    return this.#checksums.get(stateId(stamp))
+    return this.#checksums.get(stamp)
   }
 
   /** Keeps checksums for the next one who opens the file in this state. */
   #learn ({ stamp, isSettled }: OpenFile, checksums: FileChecksums): FileChecksums {
-    if (isSettled) this.#checksums.set(stateId(stamp), checksums)
+    if (isSettled) this.#checksums.set(stamp, checksums)
     return checksums
   }
 
@@ -151,7 +149,7 @@ export class FileCache {
   }
 
   async #readContent (file: OpenFile, isKept = true): Promise<FileContent> {
-    return this.contentOf(file.stamp) ?? await this.#shareContent(stateId(file.stamp), async () => {
+    return this.contentOf(file.stamp) ?? await this.#shareContent(file.stamp, async () => {
       const known = this.contentOf(file.stamp)
       if (known !== undefined) return known
       const bytes = await file.readAll()

@@ -1,9 +1,8 @@
 import { type BigIntStats, constants } from 'node:fs'
 import { yieldIfNeeded } from '../shared/async.ts'
-import type { FileStamp } from '../shared/skill.ts'
 import { Checksummer, type FileChecksums } from './checksums.ts'
 import { closeQuietly, type Disk } from './disk.ts'
-import { isSameState, isSettled, stampOf } from './file-stamp.ts'
+import { type FileStamp, isSettled, stampOf } from './file-stamp.ts'
 import { asRefused, changed } from './refused.ts'
 
 const HASHED_CHUNK_BYTES = 1_048_576
@@ -132,7 +131,7 @@ export class OpenFile {
 
   async #isUnchanged (): Promise<boolean> {
     try {
-      return isSameState(this.stamp, stampOf(await this.#disk.fstat(this.#descriptor)))
+      return stampOf(await this.#disk.fstat(this.#descriptor)) === this.stamp
     } catch (error) {
       throw asRefused(error)
     }

@@ -4,12 +4,11 @@ import { yieldIfNeeded } from '../shared/async.ts'
 import type { SkillLimit } from '../shared/errors.ts'
 import { MAX_SKILL_BYTES, MAX_SKILL_ENTRIES } from '../shared/limits.ts'
 import { pathFrom } from '../shared/paths.ts'
-import type { FileStamp } from '../shared/skill.ts'
 import { errorCode } from '../shared/system-errors.ts'
 import { type Disk, readEntries, realpathOrNothing } from './disk.ts'
 import { isHidden, type PathFilter } from './hidden.ts'
 import { asRefused, changed, isInconclusive, RefusedError } from './refused.ts'
-import { isSettled, stampOf, stateId } from './file-stamp.ts'
+import { type FileStamp, isSettled, stampOf } from './file-stamp.ts'
 
 /**
  * Why a file of a skill is not in its manifest. Its name is not UTF-8, its absolute path is too long for the system,
@@ -29,8 +28,8 @@ export class LeftOutFiles extends Map<LeftOutKind, string[]> {
 /** A file of a skill, or a link that may lead to one. */
 export interface WalkedFile {
   readonly path: string
-  /** `stateId` of what would be read; undefined for nothing, or what may not be asked about. */
-  readonly state: string | undefined
+  /** Of what would be read; undefined for nothing, or what may not be asked about. */
+  readonly stamp: FileStamp | undefined
   readonly size: number
   readonly isLink: boolean
 }
@@ -69,11 +68,9 @@ export async function walkSkill (disk: Disk, base: string, filter: PathFilter | 
   const result = (exceededLimit?: SkillLimit): Walk => ({
     files, leftOut, fingerprint: hash.update(filter?.id ?? '').digest('hex'), isSettled: areOld, exceededLimit
   })
-  const note = (path: string, stamp: FileStamp | undefined): string | undefined => {
-    const state = stamp && stateId(stamp)
-    hash.update(`${path}\0${state ?? ''}\0`)
-    areOld &&= stamp === undefined || isSettled(stamp, startedAt)
-    return state
+  const note = (path: string, stamp: FileStamp | undefined): void => {
+    hash.update(`${path}\0${stamp ?? ''}\0`)
+    areOld &&= isSettled(stamp, startedAt)
   }
 
   for (let folder = pending.shift(); folder !== undefined; folder = pending.shift()) {
@@ -97,8 +94,9 @@ export async function walkSkill (disk: Disk, base: string, filter: PathFilter | 
         else if (target === undefined || isLinked) leftOut.add('folder_link', path)
         else pending.push({ prefix: `${path}/`, realPath: target, isLinked: true })
       } else {
-        const state = note(path, found && stampOf(found))
-        files.push({ path, state, size: Number(found?.size ?? 0), isLink: entry.isSymbolicLink() })
+        const stamp = found && stampOf(found)
+        note(path, stamp)
+        files.push({ path, stamp, size: Number(found?.size ?? 0), isLink: entry.isSymbolicLink() })
         if (entry.isFile()) bytes += found?.size ?? 0n
         if (bytes > MAX_SKILL_BYTES) return result('too_many_bytes')
       }

@@ -64,7 +64,7 @@ export class Snapshots {
     const walk = await walkSkill(disk, realPath, filter)
     const cached = this.#cached(skill, walk)
     if (cached !== undefined) return cached
-    const bytes = walk.files.reduce((sum, { state, size }) => this.#files.knows(state) ? sum : sum + size, 0)
+    const bytes = walk.files.reduce((sum, { stamp, size }) => this.#files.knows(stamp) ? sum : sum + size, 0)
     if (bytes <= MAX_LISTED_BYTES || walk.exceededLimit !== undefined) return await this.of(skill)
     const id = idOf(skill)
     if (this.#background.has(id)) return undefined
@@ -95,9 +95,9 @@ export class Snapshots {
     const checksums = new Map<string, FileChecksums>()
     for (const walked of walk.files) {
       await yieldIfNeeded()
-      const { path, state, isLink } = walked
+      const { path, stamp, isLink } = walked
       const place = { disk, folder: realPath, path, filter }
-      const sums = await this.#files.checksumsAt(place, isLink ? undefined : state)
+      const sums = await this.#files.checksumsAt(place, isLink ? undefined : stamp)
         .catch((error) => leaveOut(walk, walked, error))
       if (sums === undefined) continue
       files.push({

@@ -3,10 +3,10 @@ import { isMainFile } from '../format/main-files.ts'
 import { isVersionControl } from '../read/hidden.ts'
 import { IGNORE_FILE, type IgnoreFile, type IgnoreRules, readIgnoreFile } from '../read/ignore-file.ts'
 import { asRefused, isInconclusive } from '../read/refused.ts'
-import { isSettled, stampAt, stampOf } from '../read/file-stamp.ts'
+import { type FileStamp, isSettled, stampAt, stampOf } from '../read/file-stamp.ts'
 import { yieldIfNeeded } from '../shared/async.ts'
 import { pathBelow, pathFrom } from '../shared/paths.ts'
-import type { FileStamp, SkillType } from '../shared/skill.ts'
+import type { SkillType } from '../shared/skill.ts'
 import { isSafeName } from '../shared/skill-name.ts'
 import { errorCode } from '../shared/system-errors.ts'
 
@@ -113,12 +113,10 @@ export async function listRoot (
     }
     const hasIgnoreFile = await disk.lstat(pathBelow(realPath, IGNORE_FILE)) !== undefined
     const ignoreFile = hasIgnoreFile ? await readIgnoreFile(disk, realPath) : undefined
-    const isOld = [stamp, ignoreFile?.stamp].every(
-      (state) => state === undefined || isSettled(state, listedAt)
-    )
     const { places, ...found } = await listFolders(disk, root, realPath, ignoreFile?.rules, before)
     const folders = toSkillFolders(root, places, before)
-    return { stamp, realPath, isSettled: isOld, folders, ...found, ignoreFile }
+    const areSettled = isSettled(stamp, listedAt) && isSettled(ignoreFile?.stamp, listedAt)
+    return { stamp, realPath, isSettled: areSettled, folders, ...found, ignoreFile }
   } catch (cause) {
     switch (asRefused(cause).refusal) {
       case 'not_found': return { state: 'missing' }

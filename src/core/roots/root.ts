@@ -1,7 +1,7 @@
 import { basename } from 'node:path'
 import { type Disk, diskOf, localDisk } from '../read/disk.ts'
 import { IGNORE_FILE } from '../read/ignore-file.ts'
-import { isSameState, stampAt } from '../read/file-stamp.ts'
+import { stampAt } from '../read/file-stamp.ts'
 import { coalesce, yieldIfNeeded } from '../shared/async.ts'
 import { folderError, type SkillError } from '../shared/errors.ts'
 import { pathBelow } from '../shared/paths.ts'
@@ -151,16 +151,14 @@ export class Root implements RootFolder {
       // A root that begins to have a listing is another one, although nothing may be listed yet.
       return listing.listed !== undefined && listing.listed === this.listed?.folders
     }
-    if (!listing.isSettled || !isSameState(await stampAt(disk, this.path), listing.stamp)) return false
+    if (!listing.isSettled || await stampAt(disk, this.path) !== listing.stamp) return false
     const { realPath, ignoreFile, links } = listing
-    if (ignoreFile !== undefined) {
-      const rules = await stampAt(disk, pathBelow(realPath, IGNORE_FILE))
-      if (!isSameState(rules, ignoreFile.stamp)) return false
-    }
+    const rulesPath = pathBelow(realPath, IGNORE_FILE)
+    if (ignoreFile !== undefined && await stampAt(disk, rulesPath) !== ignoreFile.stamp) return false
     // The link of a listed skill is compared when the skill is read.
     const isAsked = name === undefined || (links.has(name) && !this.folders.has(name))
     for (const link of !isAsked ? [] : name === undefined ? links.keys() : [name]) {
-      if (!isSameState(await stampAt(disk, pathBelow(realPath, link)), links.get(link))) return false
+      if (await stampAt(disk, pathBelow(realPath, link)) !== links.get(link)) return false
       await yieldIfNeeded()
     }
     return true

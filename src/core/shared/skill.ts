@@ -28,15 +28,6 @@ export interface Finding {
 /** Parsed frontmatter: plain JSON data. Untrusted content: own properties only, read with `own`. */
 export type Frontmatter = Readonly<Record<string, unknown>>
 
-/** The stat fields that identify a state: if all five are equal, so are the bytes, or the names in the folder. */
-export interface FileStamp {
-  readonly dev: bigint
-  readonly ino: bigint
-  readonly size: bigint
-  readonly mtimeNs: bigint
-  readonly ctimeNs: bigint
-}
-
 /** Skill metadata with the fields of Wave's and Neovate's interfaces together. */
 export interface SkillMetadata {
   /** The frontmatter's `name`, or the folder's when there is none. */

@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events'
 import { join } from 'node:path'
 import { type IgnoreRules, readIgnoreFile } from '../../core/read/ignore-file.ts'
 import { asRefused, RefusedError } from '../../core/read/refused.ts'
-import { stampAt, stateId } from '../../core/read/file-stamp.ts'
+import { stampAt } from '../../core/read/file-stamp.ts'
 import { findSkills } from '../../layout/find-skills.ts'
 import type { FoundSkills, LeftOut } from '../../layout/layout.ts'
 import type { ListedFolder, Listing } from '../../core/roots/list-root.ts'
@@ -124,8 +124,7 @@ export class FolderOrigin extends EventEmitter<{ changed: [] }> implements Origi
       const isWhole = await publisher.restore()
       const states: string[] = []
       for (const path of found.packages) {
-        const stamp = await stampAt(tree.disk, join(tree.root, path))
-        states.push(path, stamp === undefined ? '' : stateId(stamp))
+        states.push(path, await stampAt(tree.disk, join(tree.root, path)) ?? '')
       }
       const fingerprint = JSON.stringify([states, found.skills.map(({ name }) => name)])
       if (isWhole && this.#packaged?.fingerprint === fingerprint) return undefined

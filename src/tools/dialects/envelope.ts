@@ -3,15 +3,9 @@ import { MAX_BATCH_ELEMENTS } from '../limits.ts'
 import type { Dialect, ToolCall } from './dialect.ts'
 import { DIALECTS } from './index.ts'
 
-const IN_ORDER_OF_RECOGNITION = [
-  ...DIALECTS.filter(({ recognisedLast }) => !recognisedLast),
-  ...DIALECTS.filter(({ recognisedLast }) => recognisedLast)
-]
-
-const IN_ORDER_OF_CONTAINERS = [
-  ...DIALECTS.filter(({ recogniseInside }) => recogniseInside !== undefined),
-  ...DIALECTS.filter(({ recogniseInside }) => recogniseInside === undefined)
-]
+/** In the order in which calls, and containers of calls, are recognised. */
+const BY_CALLS = sortedBy(({ recognisedLast = false }) => recognisedLast)
+const BY_CONTAINERS = sortedBy(({ recogniseInside }) => recogniseInside === undefined)
 
 const titles = DIALECTS.map(({ title }) => title)
 
@@ -54,12 +48,16 @@ interface CallList {
   readonly owner?: Dialect
 }
 
+function sortedBy (isLast: (dialect: Dialect) => boolean): readonly Dialect[] {
+  return [...DIALECTS].sort((a, b) => Number(isLast(a)) - Number(isLast(b)))
+}
+
 function recognise (value: unknown, owner?: Dialect): Dialect | undefined {
   if (!isJsonObject(value)) return undefined
   if (owner?.recogniseInside?.(value) === true) return owner
   const marked = DIALECTS.find((dialect) => dialect.explainMarked?.(value) !== undefined)
   if (marked !== undefined) return marked.recognise?.(value) === true ? marked : undefined
-  return IN_ORDER_OF_RECOGNITION.find((dialect) => dialect.recognise?.(value) === true)
+  return BY_CALLS.find((dialect) => dialect.recognise?.(value) === true)
 }
 
 /** The elements of an array, or the calls of a container, which may have none; undefined for any other value. */
@@ -67,7 +65,7 @@ function listCalls (body: unknown): CallList | undefined {
   if (Array.isArray(body)) return { items: body }
   if (!isJsonObject(body)) return undefined
   let empty: CallList | undefined
-  for (const owner of IN_ORDER_OF_CONTAINERS) {
+  for (const owner of BY_CONTAINERS) {
     const items = owner.unwrap?.(body)
     if (items === undefined) continue
     if (items.length > 0) return { items, owner }

@@ -2,8 +2,7 @@ import { type FileContent, mainFileText } from '../../core/read/file-content.ts'
 import { SkillDocumentSchema } from '../../schemas/skills.ts'
 import { exampleOf } from '../../schemas/typebox.ts'
 import { ONE_SKILL, stringArgument } from '../arguments.ts'
-import { ErrorResultSchema, failWithError } from '../outcomes.ts'
-import { type Tool, ToolOutcome } from '../tool.ts'
+import { ErrorResultSchema, failWithError, type Tool, ToolOutcome } from '../tool.ts'
 
 /** Documents by their bytes, each with the name that it was read by last: equal files of two skills share theirs. */
 const outcomes = new WeakMap<FileContent, { readonly name: string, readonly outcome: ToolOutcome }>()

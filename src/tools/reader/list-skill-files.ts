@@ -1,8 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { readInSkill } from '../../core/read-in-skill.ts'
 import { ONE_SKILL, stringArgument } from '../arguments.ts'
-import { ErrorResultSchema, failWithError } from '../outcomes.ts'
-import { type Tool, ToolOutcome } from '../tool.ts'
+import { ErrorResultSchema, failWithError, type Tool, ToolOutcome } from '../tool.ts'
 
 const ResultSchema = Type.Object({
   skill_name: Type.String(),

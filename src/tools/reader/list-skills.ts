@@ -1,6 +1,5 @@
 import { SkillListSchema } from '../../schemas/skills.ts'
-import { ErrorResultSchema, failWithError } from '../outcomes.ts'
-import { type Tool, ToolOutcome } from '../tool.ts'
+import { ErrorResultSchema, failWithError, type Tool, ToolOutcome } from '../tool.ts'
 
 /** By the list that they hold, which is the same array while nothing changes. */
 const outcomes = new WeakMap<readonly string[], ToolOutcome>()

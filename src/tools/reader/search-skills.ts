@@ -3,9 +3,10 @@ import type { View } from '../../core/view.ts'
 import { countCodePoints } from '../../core/shared/text.ts'
 import { MAX_QUERY_CODE_POINTS } from '../../schemas/catalog.ts'
 import { invalidArguments, stringArgument } from '../arguments.ts'
-import { ErrorResultSchema, failWithError } from '../outcomes.ts'
 import { DEFAULT_FOUND_SKILLS, MAX_FOUND_SKILLS } from '../limits.ts'
-import { type Tool, type ToolArguments, ToolOutcome, type ToolParameters } from '../tool.ts'
+import {
+  ErrorResultSchema, failWithError, type Tool, type ToolArguments, ToolOutcome, type ToolParameters
+} from '../tool.ts'
 
 const parameters: ToolParameters = {
   type: 'object',

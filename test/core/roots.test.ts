@@ -1,13 +1,17 @@
-import { execFileSync } from 'node:child_process'
+import { createHook } from 'node:async_hooks'
+import { execFileSync, spawn } from 'node:child_process'
+import { EventEmitter, once } from 'node:events'
 import fs from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
-import { createNetworkDisk } from '../../../src/core/read/disk.ts'
-import type { Interceptor } from '../../helper/disk.ts'
-import { createFaultyDisk, failing, skill, skillText, startManager, textOf } from '../../helper/skills.ts'
-import { followed, startWatching } from '../../helper/watching.ts'
-import { statusOf } from '../../../src/http/readiness.ts'
-import { freshStatusOf } from '../../helper/watching.ts'
+import { createNetworkDisk, type Disk } from '../../src/core/read/disk.ts'
+import { walkSkill } from '../../src/core/read/walk.ts'
+import type { Listing } from '../../src/core/roots/list-root.ts'
+import { createSkillManager } from '../../src/core/skill-manager.ts'
+import { statusOf } from '../../src/http/readiness.ts'
+import type { Interceptor } from '../helper/disk.ts'
+import { createFaultyDisk, failing, skill, skills, skillText, startManager, textOf, until } from '../helper/skills.ts'
+import { followed, freshStatusOf, inIndex, numbered, startWatching, writeSkill } from '../helper/watching.ts'
 
 const HOUR_MS = 3_600_000
 const CANARY = 'CANARY'
@@ -244,3 +248,159 @@ t.test('K51: a root whose place is a link to it now gives the files of its skill
     ['SKILL.md', 'link.md', 'notes.txt'])
   t.equal(await textOf(() => manager.read('alpha', (skill) => skill.file('notes.txt'))), 'notes')
 })
+
+const ANSWER_MS = 200
+
+t.test('K54: a disk that hangs keeps one thread; those that have answered go on', async (t) => {
+  const fifos = ['1', '2', '3'].map((name) => join(t.testdirName, name))
+  t.testdir({ file: '' })
+  execFileSync('mkfifo', fifos)
+  // Opening a FIFO hangs until somebody opens its other end.
+  const opened: Array<Promise<unknown>> = []
+  const disks = fifos.map(() => createNetworkDisk(ANSWER_MS))
+  const asked = (disk: Disk | undefined, path: string) => Promise.resolve(disk?.open(path, fs.constants.O_RDONLY))
+  const proven = createNetworkDisk(ANSWER_MS)
+  t.ok(await proven.stat(t.testdirName))
+
+  for (const [index, fifo] of fifos.entries()) {
+    // Of those behind the first call none has started, and none hangs.
+    for (let call = 0; call < 5; call++) opened.push(t.rejects(asked(disks[index], fifo), { code: 'ETIMEDOUT' }))
+  }
+  await Promise.all(opened)
+  for (const disk of disks) await t.rejects(Promise.resolve(disk.stat(t.testdirName)), { code: 'ETIMEDOUT' })
+  t.ok(await proven.stat(t.testdirName), 'a disk that has answered before')
+  await fs.promises.access(t.testdirName)
+  t.pass('other work has a thread')
+
+  // The first two ask, the third found no thread for a disk that has never answered.
+  for (const fifo of fifos.slice(0, 2)) fs.closeSync(fs.openSync(fifo, fs.constants.O_RDWR))
+  for (const fifo of fifos.slice(0, 2)) fs.closeSync(fs.openSync(fifo, fs.constants.O_WRONLY | fs.constants.O_NONBLOCK))
+  for (const disk of disks) {
+    await until(async () => await Promise.resolve(disk.stat(t.testdirName)).then(() => true, () => false))
+  }
+})
+
+t.test('K53: a disk that lists its folders in another order each time has one state', async (t) => {
+  const files = Object.fromEntries(Array.from({ length: 20 }, (_, index) => [`${index}.md`, `${index}`]))
+  const folder = fs.realpathSync(t.testdir({ a: skill('a', files) }))
+  const disk = createFaultyDisk()
+  const { readdir } = disk
+  disk.readdir = async (path) => (await readdir(path)).sort(() => Math.random() - 0.5)
+  const walks = await Promise.all(Array.from({ length: 5 }, () => walkSkill(disk, join(folder, 'a'), undefined)))
+  t.equal(new Set(walks.map(({ fingerprint }) => fingerprint)).size, 1)
+})
+
+t.test('K51: a list asks one stat for each root and link, and lists nothing', async (t) => {
+  const names = Array.from({ length: 10 }, (_, index) => `skill-${index}`)
+  const base = fs.realpathSync(t.testdir({ store: skills(...names), root: {} }))
+  for (const name of names) fs.symlinkSync(`../store/${name}`, join(base, 'root', name))
+  const disk = createFaultyDisk({ ageMs: 60_000 })
+  const manager = await startManager(t, [join(base, 'root')], { disk, linkTargets: [join(base, 'store')] })
+  disk.calls.clear()
+  t.strictSame(await manager.list(), [...names].sort())
+  t.strictSame(Object.fromEntries(disk.calls), { stat: 1 + names.length })
+  fs.rmSync(join(base, 'store/skill-3'), { recursive: true })
+  t.notMatch((await manager.list()).join(), 'skill-3', 'a link that dangles now')
+  fs.cpSync(join(base, 'store/skill-4'), join(base, 'store/skill-3'), { recursive: true })
+  t.match((await manager.list()).join(), 'skill-3', 'and leads to a folder again')
+})
+
+t.test('K52 K54: a root on a disk that does not answer delays nothing of another root', async (t) => {
+  const base = fs.realpathSync(t.testdir({ slow: skills('s'), fast: skills('f') }))
+  let release = () => {}
+  const released = new Promise<void>((resolve) => { release = resolve })
+  const disk = createFaultyDisk({
+    intercept: (_operation, path) => path.startsWith(join(base, 'slow')) ? released : undefined
+  })
+  const projectRoots = [join(base, 'slow'), join(base, 'fast')]
+  const manager = createSkillManager({ projectRoots, disk, tickMs: 3_600_000 })
+  t.teardown(() => manager.close())
+  // A call to a real disk keeps the process running.
+  const running = setInterval(() => {}, 1_000)
+  t.teardown(() => { clearInterval(running) })
+  await manager.start()
+  await until(() => statusOf(manager).ready)
+  t.match(statusOf(manager), { indexed: false, roots: [{ state: 'indexing' }, { state: 'ok' }] })
+  await until(() => manager.catalog.roots.some((root) => manager.refresher.isWatching(root)))
+  writeSkill(join(base, 'fast/f'), 'f', 'edited')
+  await until(() => inIndex(manager).includes('f: edited'))
+  t.match(await manager.available(), [{ name: 'f' }], 'a list waits some seconds for the slow root')
+  release()
+  await manager.indexed()
+  t.match(statusOf(manager), { indexed: true, roots: [{ state: 'ok' }, { state: 'ok' }] })
+  await until(() => inIndex(manager).length === 2)
+})
+
+t.test('K54: the first index and the comparisons of a root reject nothing, whatever a listener throws', async (t) => {
+  const root = t.testdir(skills('a'))
+  const warnings: string[] = []
+  const log = { info: () => {}, warn: (_details: object, message: string) => { warnings.push(message) } }
+  const manager = createSkillManager({ projectRoots: [root], watcher: false, tickMs: 5, log })
+  t.teardown(() => manager.close())
+  await manager.start()
+  manager.catalog.on('changed', () => { throw new Error('a listener') })
+  await manager.indexed()
+  writeSkill(join(root, 'a'), 'a', 'edited')
+  await until(() => warnings.filter((line) => line.startsWith('rescan of a skills folder failed')).length > 1)
+})
+
+t.test('K54: logs that are written next to a root are no flood', async (t) => {
+  const base = t.testdir({ skills: skills('a') })
+  const root = join(base, 'skills')
+  const manager = await startWatching(t, root)
+  const program = `const fs = require('node:fs'); process.stdout.write('.')
+    while (process.ppid === ${process.pid}) for (const log of ['a.log', 'b.log']) fs.appendFileSync(log, '')`
+  const writer = spawn(process.execPath, ['-e', program], { cwd: base, stdio: ['ignore', 'pipe', 'inherit'] })
+  t.teardown(() => { writer.kill('SIGKILL') })
+  await once(writer.stdout, 'data')
+  for (let round = 0; round < 5; round++) {
+    writeSkill(join(root, 'a'), 'a', `edit ${round}`)
+    await followed(manager, root)
+    t.match(statusOf(manager).watcher, { status: 'watching', errors: 0 })
+  }
+})
+
+t.test('K54: a hundred roots that come and go leave no timers, listeners and watches', async (t) => {
+  const names = numbered(100)
+  const base = t.testdir(Object.fromEntries(names.map((name) => [name, { a: skill('a') }])))
+  const listing = { folders: undefined, isFixed: false, isDirect: true }
+  const source = Object.assign(new EventEmitter<{ changed: [] }>(), listing)
+  const roots = names.map((name) => ({ path: join(base, name), listed: source satisfies Listing }))
+  const timers = new Set<number>()
+  const hook = createHook({
+    init (id, type) { if (type === 'Timeout') timers.add(id) },
+    destroy (id) { timers.delete(id) }
+  })
+  source.setMaxListeners(0)
+  const manager = await startWatching(t, join(base, 'skill-0'))
+  hook.enable()
+  t.teardown(() => { hook.disable() })
+  const first = manager.catalog.roots[0]?.options
+  const kept = typeof first === 'string' ? [{ path: first }] : []
+  await manager.setRoots(kept)
+  // Its own folder, and that of its skill.
+  await until(() => countWatches() === 2)
+  const listeners = manager.catalog.listenerCount('listed')
+  for (let round = 0; round < 2; round++) {
+    await manager.setRoots([...kept, ...roots])
+    await until(() => manager.catalog.roots.every((root) => manager.refresher.isWatching(root)))
+    t.equal(source.listenerCount('changed'), 100)
+    await manager.setRoots(kept)
+  }
+  await until(() => source.listenerCount('changed') === 0)
+  t.equal(manager.catalog.listenerCount('listed'), listeners)
+  await until(() => countWatches() === 2)
+  await manager.close()
+  await until(() => timers.size < 5)
+})
+
+/** Watches of inotify that this process has. */
+function countWatches (): number {
+  return fs.readdirSync('/proc/self/fdinfo').flatMap((descriptor) => {
+    try {
+      return fs.readFileSync(`/proc/self/fdinfo/${descriptor}`, 'utf8').match(/^inotify wd:/gm) ?? []
+    } catch {
+      return [] // Closed meanwhile, as the one that lists them is.
+    }
+  }).length
+}
