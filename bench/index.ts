@@ -6,10 +6,12 @@ import { type LongRun, readCommandLine, refuseCommandLine, runLong } from '../sc
 import { measureFirst, measureScale } from './scale.ts'
 import { measureRequests } from './requests.ts'
 import { measureSearch } from './search.ts'
+import { measureShared } from './shared.ts'
 import { type Row, toMarkdown } from './table.ts'
 
 const PARTS: Readonly<Record<string, (run: LongRun, folder: string) => Promise<Row[]>>> = {
-  requests: measureRequests, scale: measureScale, first: measureFirst, search: measureSearch
+  requests: measureRequests, scale: measureScale, first: measureFirst, search: measureSearch,
+  shared: measureShared
 }
 
 /** Prints the share of a processor that a busy loop of one second gets. */
@@ -38,6 +40,7 @@ Measures the figures that the service promises, on Linux. All parts go to bench/
   scale     start, memory, stalls and changes with 10,000 skills
   first     event-loop stalls of first requests
   search    search among 10,000 skills, and plain questions
+  shared    equal requests at the same time, and commands
 `
 
 const { positionals } = readCommandLine(USAGE, { allowPositionals: true } as const)
