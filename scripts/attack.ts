@@ -16,14 +16,14 @@ sent, and what each heavy attack cost. The exit code is 1 at the first wrong ans
 or if an attack takes more than 600 MiB, keeps descriptors, or makes another client wait for more than a second.
 `
 
-/** How long each swap goes on. */
+/** Duration of each swap test, in seconds. */
 const SWAP_SECONDS = 10
 const PIPELINING_CLIENTS = [1, 20, 300]
-/** The heap that a container of 512 MB gives, in MiB, and what filled it. */
+/** Heap of the service in a container of 512 MB, in MiB, and requests that have filled it. */
 const SMALL_HEAP_MB = 256
 const SMALL_HEAP_PIPELINES = ['a file of 8 MB', 'the largest page', 'a skill that is missing', 'a tool call for 8 MB']
 
-/** What an attack may take of memory, and of another client's time, in bytes and milliseconds. */
+/** Bounds of an attack: its memory in bytes, and the wait of another client in milliseconds. */
 const MAX_MEMORY_BYTES = 600 * 1_048_576
 const MAX_WAIT_MS = 1_000
 
@@ -44,7 +44,7 @@ await runLong(async (run) => {
   const target = await startAttackTarget(run)
   const attacker = await createAttacker(target.url, target.folder)
   const inputs = fc.oneof(...Object.values(attackInputs(await readInputsOptions(target.url, target.folder))))
-  // What is loaded at the first request is no attack.
+  // Modules that the first request loads do not count as an effect of an attack.
   await isAlive(target.url)
   await target.longestTurn()
   run.part(`attack: seed ${seed}, ${seconds} s`)
@@ -79,7 +79,9 @@ function heavyAttacks (run: LongRun): ReadonlyArray<readonly [what: string, atta
   ]
 }
 
-/** Returns whether each attack stayed within the bounds. Figures are of one attack, so that all of them are seen. */
+/**
+ * Runs the heavy attacks. Returns whether each stayed within its bounds. All of them run, even after one that failed.
+ */
 async function attackHeavily (run: LongRun): Promise<boolean> {
   run.part(`files, folders and skills swapped with links, ${SWAP_SECONDS} s each`)
   for (const { what, answers, given, refused } of await attackBySwaps(run, SWAP_SECONDS)) {

@@ -13,7 +13,7 @@ chmodSync('dist/cli/skillserve.cjs', 0o755)
 cpSync('src/ui/public', 'dist/ui/public', { recursive: true })
 writeFileSync('dist/commit', `${process.env.REVISION || commit()}\n`)
 
-/** Nothing outside of a checkout. */
+/** Returns the commit of the checkout, or an empty text outside of one. */
 function commit () {
   try {
     return execFileSync('git', ['rev-parse', 'HEAD'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim()

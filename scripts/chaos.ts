@@ -13,10 +13,10 @@ WATCH_POLLING, --dead makes the kernel refuse every watch, and --blind makes wat
 the user that runs the service, so that permissions count. The exit code is 1 if an answer was wrong.
 `
 
-/** How long what follows by itself may take without events, in milliseconds (K52). */
+/** Longest time until lists follow a change without events, in milliseconds (K52). */
 const BLIND_FOLLOW_MS = 30_000
 
-/** In the place of Node's `watch`. */
+/** What replaces Node's `fs.watch`, by mode. */
 const WATCHES = {
   dead: "() => { throw Object.assign(new Error('no watch is left'), { code: 'ENOSPC' }) }",
   blind: '() => ({ on () {}, close () {} })'
@@ -42,7 +42,7 @@ const watch = values.dead ? WATCHES.dead : values.blind ? WATCHES.blind : undefi
 await runLong(async (run) => {
   run.print(`chaos: seed ${seed}, ${seconds} s`)
   const folder = run.folder('skillserve-chaos')
-  // The service may be another user.
+  // The service may run as another user, who must be able to read the folder.
   chmodSync(folder, 0o755)
   const world = new World(folder, seed)
   const service = await startProcess(run, {
@@ -55,7 +55,7 @@ await runLong(async (run) => {
   const report = await runChaos({
     world, url: service.url, seed, seconds, bound: uid !== 0, ...watch !== undefined && { followMs: BLIND_FOLLOW_MS }
   }).catch(async (error: unknown) => {
-    // What the service has said may be the reason.
+    // The output of the service may say why.
     run.print(JSON.stringify(await service.stop()))
     throw error
   })
@@ -65,7 +65,7 @@ await runLong(async (run) => {
   return code === 0 && report.violations.length === 0
 })
 
-/** A module for the service to begin with. */
+/** Writes a module that replaces `fs.watch`, for `node --import`. */
 function withWatch (watch: string): string {
   return 'data:text/javascript,' + encodeURIComponent(`
     import fs from 'node:fs'

@@ -12,7 +12,7 @@ document and text file has its bytes through REST and tool calls, and every bina
 is refused as text. The exit code is 1 if anything differs.
 `
 
-/** What no answer has, written down apart from the service. */
+/** Names that no answer may have, written here without the service's own list. */
 const HIDDEN_FOLDERS = new Set(['.git', '.hg', '.svn', 'node_modules', '__pycache__'])
 const HIDDEN_FILES =
   /^(?:\.env(?:\.(?!example$|sample$|template$).*)?|\.DS_Store|Thumbs\.db|desktop\.ini|.*~|\..*\.sw.|4913|\.#.*|#.*#)$/s

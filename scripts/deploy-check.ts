@@ -23,14 +23,14 @@ import { installSkills } from '../test/helper/skills-client.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const REPLICAS = 3
-/** Longer than two checks of the example of HAProxy take to fail. */
+/** Longest time until HAProxy takes a server out: two checks of the example. */
 const SHUTDOWN_DELAY = '4'
-/** Until a balancer has found out that a replica is back. */
+/** Longest time until a balancer uses a server again. */
 const SETTLED_MS = 3_000
 
 interface Check {
   readonly what: string
-  /** Says why it cannot run here; undefined where it can. */
+  /** Returns why the example cannot run here, or undefined. */
   readonly missing: () => string | undefined
   readonly run: (owner: ProcessOwner, folder: string) => Promise<void>
 }
@@ -39,7 +39,7 @@ function needs (program: string, ...args: readonly string[]): () => string | und
   return () => hasProgram(program, ...args) ? undefined : `${[program, ...args].join(' ')} is not on this machine`
 }
 
-/** The name of an image of the Dockerfile, for Docker or buildah. */
+/** Builds the Dockerfile with Docker or buildah, and returns the name of the image. */
 const IMAGE = process.env['SKILLSERVE_IMAGE'] ?? 'skillserve'
 const COMPOSE_FILES = ['docker-compose.yml', 'deploy/compose/compose.yaml', 'deploy/compose/team.yaml']
 
@@ -229,7 +229,7 @@ async function checkRotation (owner: ProcessOwner, folder: string): Promise<void
   for (let read = 0; read < reads; read++) {
     await (await fetch(`${url}/skills/calculator`)).text()
     if (read % 20 !== 10) continue
-    // Lines are written in blocks, and an empty file is not rotated.
+    // The log is written in blocks, and logrotate does not rotate an empty file.
     while (!existsSync(log) || statSync(log).size === 0) await pause(100)
     execFileSync('logrotate', ['--force', '--state', join(folder, 'state'), config])
   }
@@ -243,7 +243,7 @@ async function checkRotation (owner: ProcessOwner, folder: string): Promise<void
   if (names.length < 3 || counted !== reads) throw new Error(`${counted} of ${reads} reads in ${names.join(', ')}`)
 }
 
-/** Runs a command in the image that the Dockerfile made: a repository is fetched into its state folder. */
+/** Runs a command in the image of the Dockerfile, which fetches a repository into its state folder. */
 function checkImage (folder: string): void {
   const git = (...args: readonly string[]) => execFileSync('git', ['-C', folder, '-c', 'user.name=x', '-c',
     'user.email=x',
@@ -256,7 +256,7 @@ function checkImage (folder: string): void {
   git('config', 'uploadpack.allowAnySHA1InWant', 'true')
   for (const user of ['10001:0', '123456:0']) {
     const container = execFileSync('buildah', ['from', '--pull=never', IMAGE], { encoding: 'utf8' }).trim()
-    // git reads a repository of its own user only.
+    // git refuses a repository of another user.
     execFileSync('chown', ['-R', user, folder])
     const run = (...command: readonly string[]): void => {
       const args = ['run', '--user', user, '-v', `${folder}:/repository:ro`, container, '--', ...command]
@@ -265,7 +265,7 @@ function checkImage (folder: string): void {
     }
     try {
       run('node', 'dist/cli/skillserve.cjs', 'sync', 'git+file:///repository#HEAD:skills')
-      // ssh wants a user that has a name.
+      // ssh refuses to run for a user without a name.
       if (user === '10001:0') run('ssh', '-V')
     } finally {
       execFileSync('buildah', ['rm', container], { stdio: 'ignore' })

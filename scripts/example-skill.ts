@@ -13,18 +13,18 @@ interface OpenApiPaths {
   readonly paths: Readonly<Record<string, Readonly<Record<string, { readonly summary?: string }>>>>
 }
 
-/** The references of the example skill `using-skillserve`, each with its lists as they should be. */
+/** Lists the references of the example skill `using-skillserve`, with their generated lists. */
 export const EXAMPLE_SKILL: Readonly<Record<string, (text: string) => string>> = {
   [`${REFERENCES}/http-api.md`]: (text) => withLists(text, { routes: routeRows, errors: errorRows }),
   [`${REFERENCES}/tool-calls.md`]: (text) => withLists(text, { tools: toolRows, definitions: definitionRows })
 }
 
-/** docs/rest.md with the error codes of each status. */
+/** Returns docs/rest.md with the error codes of each status. */
 export function withErrors (text: string): string {
   return withLists(text, { errors: statusRows })
 }
 
-/** Puts each list between its two marks: `<!-- routes -->`, `<!-- /routes -->`. */
+/** Replaces what is between two marks, such as `<!-- routes -->` and `<!-- /routes -->`. */
 function withLists (text: string, lists: Readonly<Record<string, () => readonly string[]>>): string {
   return Object.entries(lists).reduce((written, [name, rows]) => {
     const marked = new RegExp(`(?<=<!-- ${name} -->\n)[^]*(?=<!-- /${name} -->)`)

@@ -7,13 +7,13 @@ import { type Example, FINDING_EXAMPLES, GOOD } from '../test/helper/finding-exa
 const CODES = /(?<=<!-- codes -->\n)[^]*(?=<!-- \/codes -->)/
 const TARGET_LIST = /(?<=<!-- targets -->\n)[^]*(?=<!-- \/targets -->)/
 
-/** Longer outcomes are written once, at the first code that has them. */
+/** Outcomes longer than this are written once, at the first code that has them. */
 const MAX_REPEATED_LENGTH = 60
-/** A character that repeats is shown once from here on, with its count. */
+/** A character that repeats more often is shown once, with its count. */
 const LONG_RUN = /([^])\1{19,}/gu
 const UNPRINTABLE = /[^\P{C}\n]/gu
 
-/** docs/findings.md with a heading for each code, to which reports link. */
+/** Returns docs/findings.md with a heading for each code: reports link to these headings. */
 export function withFindings (text: string): string {
   const firstWith = new Map<string, string>()
   const sections = Object.entries(FINDINGS).map(([code, [severity, summary]]) => {
@@ -27,7 +27,7 @@ export function withFindings (text: string): string {
   return text.replace(CODES, () => `${sections.join('')}\n`)
 }
 
-/** docs/validate.md with the list of targets. */
+/** Returns docs/validate.md with the table of targets. */
 export function withTargets (text: string): string {
   const rows = TARGET_NAMES.map((name) => {
     const { source, read, group = '', aliases = [] } = clientOf(name)
@@ -53,7 +53,7 @@ function targetsOf (code: string): string {
   return outcomes.length === 0 ? '' : `\n\n${outcomes.join('; ')}.`
 }
 
-/** The names, with a group in place of all of its targets. */
+/** Returns names of targets, with the name of a group instead of all its targets. */
 function grouped (targets: readonly string[]): string[] {
   if (TARGET_NAMES.every((name) => targets.includes(`\`${name}\``))) return ['everybody']
   let rest = [...targets]
@@ -73,7 +73,7 @@ function examplesOf (code: string): string {
   return `\n\n${shown(example, 'wrong')}${right}`
 }
 
-/** Lines as code, with a sign for the end of a line, or the names of files. */
+/** Returns a text as code, with `⏎` for the end of a line, or the names of files. */
 function shown ({ place, ...sides }: Example, side: 'wrong' | 'right'): string {
   const texts = place === 'files' ? sides[side] : [sides[side].join('\n')]
   return texts.map((text) => `\`${printable(text)}\``).join(', ')

@@ -8,7 +8,7 @@ import { MAX_CLAUDE_LISTING_CHARACTERS } from '../src/verdicts/limits.ts'
 import { INSTALLER_KEY, NO, YES } from '../src/verdicts/rules/rules.ts'
 import { type Outcome, outcomesOf, TARGET_NAMES, TARGETS, type TargetName } from '../src/verdicts/targets.ts'
 
-/** What a JSON Schema says of a rule: of one field, or of the frontmatter. */
+/** JSON Schema of a rule: for one field, or for the whole frontmatter. */
 interface Rule {
   readonly field?: string
   readonly schema: Readonly<Record<string, unknown>>
@@ -23,7 +23,7 @@ const onlyFields = (...fields: readonly string[]): readonly Rule[] => [{ schema:
 
 type RulesByCondition = Readonly<Partial<Record<ConditionName | 'always', readonly Rule[]>>>
 
-/** The rules that a schema can express, by code and condition. Others need the file or its folder. */
+/** The rules that a JSON Schema can express, by code and condition. Other rules need the file or its folder. */
 const RULES: Readonly<Partial<Record<FindingCode, RulesByCondition>>> = {
   name_missing: notMissing('name'),
   name_not_text: { always: [{ field: 'name', schema: isText }] },
@@ -85,8 +85,8 @@ export function codesInSchema (target: TargetName): ReadonlySet<string> {
 }
 
 /**
- * The JSON Schema of the frontmatter for one target. It refuses what the target does not take as it is, as far as a
- * schema can say.
+ * Returns the JSON Schema of the frontmatter for one target. It refuses what the target refuses or changes, as far as a
+ * schema can.
  */
 export function frontmatterSchema (target: TargetName): object {
   const rules = rulesOf(target)

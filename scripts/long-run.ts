@@ -16,7 +16,7 @@ const USAGE_ERROR = 2
 const SKIPPED = 75
 
 export interface LongRun {
-  /** Names the part of the work that begins now: one line on a terminal, nothing in a pipe. */
+  /** Prints the name of the next part of the work: one line on a terminal, nothing in a pipe. */
   part (text: string): void
   /** Writes a result to standard output. */
   print (text: string): void

@@ -19,7 +19,10 @@ this script expects. Both programs are installed into a temporary folder, withou
 check is skipped.
 `
 
-/** Pinned: what they check changes with them. The judges need Node 22.19, the service runs on 20. */
+/**
+ * Versions of the suite and the Inspector, pinned since their checks change with them. They need Node 22.19; the
+ * service runs on 20.
+ */
 const NODE = `node-${process.platform === 'win32' ? 'win' : process.platform}-${process.arch}@22.23.3`
 const JUDGES = ['@modelcontextprotocol/conformance@0.2.0-alpha.12', '@modelcontextprotocol/inspector@2.12.0']
 
@@ -40,7 +43,7 @@ const PASSES: ReadonlySet<string> = new Set([
 const FIXTURES = 'calls a tool, resource or prompt of the test server that the suite was written for'
 const NOT_OFFERED = 'a capability that the service does not declare'
 
-/** Why the others fail; the first pattern that fits counts. */
+/** Reasons of scenarios that fail, by pattern; the first match counts. */
 const REASONS: ReadonlyArray<readonly [scenario: RegExp, reason: string]> = [
   [/^logging-set-level$/, `${NOT_OFFERED}: logging`],
   [/^completion-complete$/, `${NOT_OFFERED}: completions`],
@@ -61,10 +64,10 @@ interface Ended {
 
 /** Runs a program to its end; both outputs as one text. */
 async function execute (run: LongRun, command: string, args: readonly string[], cwd: string): Promise<Ended> {
-  // Without the variable the Inspector would write into the user's own catalog of servers.
+  // Without this variable the Inspector writes into the user's own catalog of servers.
   const env = { ...process.env, MCP_CATALOG_PATH: join(cwd, 'catalog.json') }
   const child = spawn(command, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'], timeout: TIMEOUT_MS })
-  // Node and npm start programs of their own, which SIGKILL would leave behind.
+  // npm starts further processes, which SIGKILL of npm would not end.
   run.teardown(() => { child.kill('SIGTERM') })
   const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
   return { code: code as number | null, output: stdout + stderr }

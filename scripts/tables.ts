@@ -34,12 +34,12 @@ const EVENTS_TABLE = /^\| Event \| Meaning \|\n(?:\|.*\n)+/m
 export const OPERATIONS = 'docs/operations.md'
 
 interface SettingsDocument {
-  /** From it to the folder of the documents. */
+  /** Relative path from the file to the folder of documents. */
   readonly base: string
   readonly hasSetting: (setting: Setting) => boolean
 }
 
-/** What a stranger sets first. */
+/** The settings that README shows: those that a new user sets first. */
 const FIRST_SETTINGS: ReadonlySet<Setting> = new Set<Setting>([
   SETTINGS.skillsDirs, SETTINGS.host, SETTINGS.port, SETTINGS.logLevel, SETTINGS.accessFile
 ])
@@ -58,19 +58,19 @@ export const FILE_SCHEMAS: Readonly<Record<string, object>> = {
   ...FRONTMATTER_SCHEMAS
 }
 
-/** The text of such a document as it should be. */
+/** Returns the text of a JSON Schema. */
 export function schemaDocument (schema: object): string {
   return `${JSON.stringify({ $schema: 'https://json-schema.org/draft/2020-12/schema', ...schema }, undefined, 2)}\n`
 }
 
-/** A document's text as it should be. */
+/** Returns a document with its generated tables. */
 export function withTables (document: string, text: string): string {
   const settings = DOCUMENTS[document]
   if (settings === undefined || !SETTINGS_TABLE.test(text)) throw new Error(`${document} has no table of settings`)
   return text.replace(SETTINGS_TABLE, () => settingsTable(settings))
 }
 
-/** The document of operators as it should be. */
+/** Returns docs/operations.md with its generated tables. */
 export function withMetrics (text: string): string {
   if (!METRICS_TABLE.test(text)) throw new Error(`${OPERATIONS} has no table of metrics`)
   const events = Object.entries(AUDIT_EVENTS).map(([event, meaning]) => `| \`${event}\` | ${meaning} |\n`)

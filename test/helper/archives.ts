@@ -2,7 +2,7 @@ import { buffer } from 'node:stream/consumers'
 import { crc32, deflateRawSync, gzipSync } from 'node:zlib'
 import { type Header, pack } from 'tar-stream'
 
-/** Nobody keeps these archives. */
+/** Archives of tests need no compression. */
 const FAST = { level: 1 }
 /** Of the thousands of empty files that some archives have. */
 const EMPTY = deflateRawSync('')
@@ -34,7 +34,7 @@ export interface ZipEntry {
   readonly isStored?: boolean
 }
 
-/** A ZIP as it is told to be, honest or not. */
+/** Returns a ZIP whose headers may differ from its contents. */
 export function zipOf (entries: readonly ZipEntry[]): Buffer {
   const locals: Buffer[] = []
   const central: Buffer[] = []
@@ -66,7 +66,7 @@ export function zipOf (entries: readonly ZipEntry[]): Buffer {
   return Buffer.concat([...locals, ...central, Buffer.from('PK\u0005\u0006'), end])
 }
 
-/** An honest ZIP, with any names. */
+/** Returns a correct ZIP with any names. */
 export function zipOfTexts (entries: ReadonlyArray<readonly [name: string, text: string, mode?: number]>): Buffer {
   return zipOf(
     entries.map(([name, text, mode]) => ({ name, bytes: Buffer.from(text), ...mode !== undefined && { mode } })))

@@ -29,21 +29,21 @@ type PassedOn =
 
 export interface ServiceOptions
   extends Pick<SkillManagerOptions, 'disk' | 'keep' | 'watcher' | 'tickMs'>, Partial<Pick<AppOptions, PassedOn>> {
-  /** What lies beside the skills folder. */
+  /** Files next to the folder of skills. */
   readonly siblings?: Files
-  /** Puts more into the test's folder before the service starts. */
+  /** Writes more files into the test's folder before the service starts. */
   readonly prepare?: (folder: string) => void
   /** Several project roots instead of `skills`, as paths below the test's folder. */
   readonly roots?: readonly string[]
-  /** Below the test's folder too. */
+  /** Personal root, as a path below the test's folder. */
   readonly personalRoot?: string
   /** Likewise. */
   readonly linkTargets?: readonly string[]
-  /** What watches the service. */
+  /** Metrics, traces and audit log of the service. */
   readonly observe?: (skills: SkillManager) => readonly Observer[]
-  /** Plugins, with the skills that they may need. */
+  /** Registers plugins, with the skills that they may need. */
   readonly plug?: (skills: SkillManager) => readonly FastifyPluginAsync[]
-  /** Guards the roots, with copies in `state` of the test's folder. */
+  /** Guards the roots, with verified copies in `state` of the test's folder. */
   readonly policy?: TrustPolicy
   /** The access file, below the test's folder. */
   readonly access?: string
@@ -52,7 +52,7 @@ export interface ServiceOptions
   readonly indexed?: boolean
 }
 
-/** An answer that has been held against the OpenAPI document. */
+/** An answer that was validated against the OpenAPI document. */
 export interface Answer {
   readonly status: number
   readonly headers: Headers
@@ -126,12 +126,12 @@ export async function buildService (t: Test, { files = {}, options = {} }: {
   })
   await (indexed ? skills.initialize() : skills.start())
   const url = await app.listen({ host, port })
-  // Many tests inject, and need no document.
+  // Compiled only for tests that send requests: many use `inject`.
   let check: ReturnType<typeof responseCheckOf> | undefined
   const checked = () => (check ??= responseCheckOf(JSON.stringify(app.swagger())))
   let sent = 0
 
-  /** Sends an ordinary request, and holds the answer against the OpenAPI document. */
+  /** Sends a request, and validates the answer against the OpenAPI document. */
   async function send (path: string, init: RequestInit = {}): Promise<Answer> {
     sent++
     const response = await fetch(`${url}${path}`, init)
@@ -162,19 +162,19 @@ export async function buildService (t: Test, { files = {}, options = {} }: {
     get sent () { return sent },
     logText: () => text,
     log,
-    /** Resolves with the first line of the log that passes, now or later. */
+    /** Resolves with the first line of the log that matches, an earlier one included. */
     logged: async (passes: (entry: LogEntry) => boolean): Promise<LogEntry> => {
       await until(() => log().some(passes))
       return log().find(passes) ?? {}
     },
     fetch: send,
-    /** POSTs JSON, likewise: a value, or the JSON text itself. */
+    /** POSTs JSON, a value or the JSON text itself, and validates the answer. */
     post: (path: string, body: unknown, headers: Readonly<Record<string, string>> = {}) => send(path, {
       method: 'POST',
       headers: { 'content-type': 'application/json', ...headers },
       body: typeof body === 'string' ? body : JSON.stringify(body)
     }),
-    /** Sends a request target as it is over a bare socket, likewise. */
+    /** Sends a request target unchanged over a raw socket, and validates the answer. */
     raw: async (method: string, target: string, head: RequestHead = {}) => {
       sent++
       const response = await rawRequest(url, request(method, target, head))
@@ -186,15 +186,15 @@ export async function buildService (t: Test, { files = {}, options = {} }: {
 
 export type Service = Awaited<ReturnType<typeof buildService>>
 
-/** The service with the routes of a test, which are not in its document. */
+/** Registers routes of the test, which are not in the OpenAPI document. */
 export async function buildWithRoutes (t: Test, addRoutes: (app: FastifyInstance) => void,
   options: ServiceOptions = {}): Promise<Service> {
   return await buildService(t, { options: { ...options, plug: () => [async (app) => { addRoutes(app) }] } })
 }
 
-/** Notes the routes of an app as they are registered, and as requests reach them. */
+/** Records the routes that an app registers, and those that requests reach. */
 export function followRoutes () {
-  /** As registered, HEAD ones too: `GET`, `/skills/:name`. */
+  /** Registered routes, `HEAD` included: `GET`, `/skills/:name`. */
   const all: Array<{ readonly method: string, readonly url: string, readonly config: FastifyContextConfig }> = []
   const reached = new Set<string>()
   return {
@@ -213,7 +213,7 @@ export function followRoutes () {
         next()
       })
     }),
-    /** Those that no request has reached, as `GET /skills/:name`. */
+    /** Returns the routes that no request has reached, as `GET /skills/:name`. */
     missed: () => all.map(({ method, url }) => `${method} ${url}`).filter((route) => !reached.has(route)).sort()
   }
 }

@@ -5,7 +5,8 @@ const AFTER_SURROGATES = 0xe000
 const COUNT = AFTER_SURROGATES - SURROGATES
 
 /**
- * Any code point but a surrogate, as `binary` of fast-check, whose table of all of them takes each process a second.
+ * Any code point but a surrogate. `binary` of fast-check builds a table of all of them, which takes each process a
+ * second.
  */
 export const codePoint = fc.integer({ min: 0, max: 0x10ffff - COUNT }).map(
   (index) => String.fromCodePoint(index < SURROGATES ? index : index + COUNT),
@@ -17,7 +18,7 @@ export const codePoint = fc.integer({ min: 0, max: 0x10ffff - COUNT }).map(
   }
 )
 
-/** The path of an address, as `webPath` of fast-check, which makes that table too. */
+/** The path of a URL. `webPath` of fast-check builds that table too. */
 export const urlPath = fc.array(fc.oneof(
   fc.constantFrom(...'abyzABYZ0189-._~!$&\'()*+,;=:@', '/', '/', '%25', '%2F', '%2e'),
   codePoint.map((character) => encodeURIComponent(character))

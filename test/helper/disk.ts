@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { type Disk, localDisk } from '../../src/core/read/disk.ts'
 import type { ProcessOwner } from './process.ts'
 
-/** An error as the operating system gives it, with a text that no answer may hold. */
+/** Returns an error of the operating system, with a text that no answer may contain. */
 export function osError (code: string): NodeJS.ErrnoException {
   return Object.assign(new Error(`${code}: leaked text, open '/leaked/path'`), { code, errno: -1, syscall: 'open' })
 }
@@ -26,22 +26,22 @@ interface Named {
 
 export interface FaultyDisk extends Disk {
   intercept: Interceptor
-  /** How often each operation was asked for. */
+  /** Number of calls by operation. */
   readonly calls: Map<DiskOperation, number>
 }
 
 export interface FaultyDiskOptions {
   readonly disk?: Disk
-  /** Default: everything is left to the disk. */
+  /** Called before each operation. Default: nothing. */
   readonly intercept?: Interceptor
   readonly hasProc?: boolean
-  /** Shows every timestamp as this much older, so that what was written just now counts as settled and is kept. */
+  /** Makes every timestamp older by this, so that a new file counts as settled and its content is kept. */
   readonly ageMs?: number
-  /** Shows timestamps as coarse as this, as file systems without parts of a second do. */
+  /** Rounds timestamps down, as file systems without fractions of a second do. */
   readonly stepMs?: number
 }
 
-/** A disk that does what a test says, else what the real one does. */
+/** Creates a disk that a test can make fail; otherwise it is the real one. */
 export function createFaultyDisk ({
   disk = localDisk, intercept = () => {}, hasProc = disk.hasProc, ageMs = 0, stepMs = 0
 }: FaultyDiskOptions = {}): FaultyDisk {
@@ -85,7 +85,7 @@ export function createFaultyDisk ({
   return faulty
 }
 
-/** Fails one operation on the paths that end so. */
+/** Makes one operation fail for paths that end so. */
 export function failing (operation: DiskOperation, ending: string, code: string): Interceptor {
   return (asked, path) => {
     if (asked === operation && path.endsWith(ending)) throw osError(code)

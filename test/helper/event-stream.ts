@@ -13,7 +13,7 @@ export interface EventStreamOptions {
   readonly headers?: readonly string[]
 }
 
-/** Asks for events on a connection of its own, and returns when the head of the answer is there. */
+/** Opens an event stream on its own connection, and returns after the head of the answer. */
 export async function openEvents (url: string,
   { target = '/events', headers = [] }: EventStreamOptions = {}): Promise<EventStream> {
   const pairs = headers.map((line) => line.split(/: (.*)/).slice(0, 2) as [string, string])
@@ -22,13 +22,13 @@ export async function openEvents (url: string,
   return new EventStream(response)
 }
 
-/** An answer as it arrives, read as the HTML standard says (§9.2.6). */
+/** An event stream as it arrives, parsed by the HTML standard (§9.2.6). */
 export class EventStream {
   readonly response: IncomingMessage
   readonly events: ServerEvent[] = []
   readonly comments: string[] = []
   retry: string | undefined
-  /** What a browser would send when it connects again. */
+  /** The `Last-Event-ID` that a browser would send on reconnecting. */
   lastEventId = ''
   ended = false
   #text = ''
@@ -55,14 +55,14 @@ export class EventStream {
     return [`HTTP/1.1 ${statusCode} ${statusMessage}`, ...lines].join('\r\n')
   }
 
-  /** Whether the answer ended as it should, and not with its connection alone. */
+  /** Whether the answer was complete, rather than cut with its connection. */
   get complete (): boolean { return this.response.complete }
 
   get types (): readonly string[] {
     return this.events.map(({ type, data }) => `${type} ${String(data['name'] ?? '')}`.trim())
   }
 
-  /** Waits until something holds of what has arrived. */
+  /** Waits until a condition is true for what has arrived. */
   async until (what: string, holds: () => boolean): Promise<void> {
     while (!holds()) {
       if (this.ended) throw new Error(`the stream ended without ${what}: ${this.types.join(', ')}`)
@@ -70,7 +70,7 @@ export class EventStream {
     }
   }
 
-  /** The event at this place, now or when it comes. */
+  /** Resolves with the event at this index, now or when it arrives. */
   async event (index: number): Promise<ServerEvent> {
     await this.until(`event ${index}`, () => this.events.length > index)
     return this.events[index] as ServerEvent

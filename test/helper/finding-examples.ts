@@ -2,14 +2,14 @@ import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { FindingCode } from '../../src/validate/findings.ts'
 
-/** Where the text of an example stands. Files are `PATH`, `PATH = CONTENT` or, for a link, `PATH -> TARGET`. */
+/** Where the text of an example belongs. Files are `PATH`, `PATH = CONTENT` or, for a link, `PATH -> TARGET`. */
 type Place = 'frontmatter' | 'body' | 'SKILL.md' | 'files'
 
 export interface Example {
   readonly place: Place
-  /** Has the finding. */
+  /** A text with the finding. */
   readonly wrong: readonly string[]
-  /** The same without the finding. */
+  /** The same text without it. */
   readonly right: readonly string[]
 }
 

@@ -14,7 +14,7 @@ export function createRepository (t: Test, name = 'repo') {
   const path = join(t.testdir(), name)
   mkdirSync(path, { recursive: true })
   const git = (args: readonly string[], input?: string | Buffer): string => execFileSync('git', ['-C', path, ...args], {
-    // Without its own repository, git would take the one that the checkout is.
+    // Without a repository of its own, git would use that of the checkout.
     env: {
       PATH: process.env.PATH, HOME: path, GIT_CONFIG_NOSYSTEM: '1', GIT_CEILING_DIRECTORIES: dirname(path), ...IDENTITY
     },
@@ -28,7 +28,7 @@ export function createRepository (t: Test, name = 'repo') {
   return {
     path,
     git,
-    /** Commits these files, undefined for one that goes away; returns the id. */
+    /** Commits these files (undefined removes one), and returns the id of the commit. */
     commit (files: Readonly<Record<string, string | Buffer | undefined>>): string {
       for (const [file, content] of Object.entries(files)) {
         const to = join(path, file)
@@ -63,7 +63,7 @@ export function skillFiles (...names: readonly string[]): Record<string, string>
 export interface GitHost {
   readonly url: string
   readonly requests: readonly IncomingMessage[]
-  /** Answers in the place of git; undefined: git answers. */
+  /** Answers a request itself, or returns undefined to have git answer. */
   fault: ((request: IncomingMessage, response: ServerResponse) => boolean) | undefined
 }
 

@@ -6,7 +6,7 @@ import { responseCheckOf } from './openapi.ts'
 import { saveAtomically, until } from './skills.ts'
 
 export interface Secret {
-  /** What its holder sends. */
+  /** The token or secret path that its owner sends. */
   readonly text: string
   /** Its entry in the access file, without braces. */
   readonly entry: string
@@ -20,10 +20,10 @@ interface GuardedOptions extends Omit<ServiceOptions, 'access' | 'roots'> {
   readonly plugins?: ReturnType<NonNullable<ServiceOptions['plug']>>
 }
 
-/** Other protocols, pages, links, and a route of a test. */
+/** Other APIs, pages, links, and a route of the test. */
 const NOT_IN_DOCUMENT = /^\/(?:docs|mcp|metrics|ui|t|meter|\.well-known\/o[\w-]+)(?:[/?]|$)/
 
-/** A new token or link, and its line. */
+/** Makes a token or link, with its line for the access file. */
 export function newSecret (name: string, fields = '', kind: SecretKind = 'token'): Secret {
   const text = createSecret(kind)
   return { text, entry: `{ name: ${name}, sha256: ${digestOf(text)}${fields === '' ? '' : `, ${fields}`} }` }
@@ -33,7 +33,7 @@ export function bearer (token: string): { readonly authorization: string } {
   return { authorization: `Bearer ${token}` }
 }
 
-/** A service with callers. */
+/** Starts a service with an access file. */
 export async function buildGuarded (t: Test,
   { roots, access: text, plugins = [], basePath = '', ...options }: GuardedOptions) {
   const service = await buildService(t, {
@@ -53,7 +53,7 @@ export async function buildGuarded (t: Test,
   async function checkAnswer (path: string, method: string, response: Response): Promise<void> {
     const { status, headers } = response
     const target = path.slice(basePath.length)
-    // A stream does not end.
+    // The answer is a stream, which does not end.
     if (!path.startsWith(basePath) || NOT_IN_DOCUMENT.test(target) ||
       headers.get('content-type') === 'text/event-stream') {
       return
@@ -79,11 +79,11 @@ export async function buildGuarded (t: Test,
     accessFile: file,
     refusals,
     logText,
-    /** Writes the access file anew, and resolves when it is in force. */
+    /** Writes the access file, and resolves when it is in force. */
     setAccess: (content: string) => write(content, 'has changed and is in force'),
-    /** Writes an access file that cannot be used, and resolves when that has been found. */
+    /** Writes an invalid access file, and resolves when the service has reported it. */
     breakAccess: (content: string) => write(content, 'the last good one stays in force'),
-    /** GET with a bearer token; the answer is held against the OpenAPI document. */
+    /** Sends a GET with a bearer token, and validates the answer against the OpenAPI document. */
     async get (path: string, token?: string, init: RequestInit = {}): Promise<Response> {
       const headers = { ...init.headers as Record<string, string>, ...token !== undefined && bearer(token) }
       const response = await fetch(`${url}${path}`, { ...init, headers })

@@ -8,20 +8,20 @@ export const AUDIENCE = 'https://skills.example/mcp'
 
 export interface TestIssuer {
   readonly url: string
-  /** Requests that it got. */
+  /** Paths of the requests that it received. */
   requests: number
-  /** Answers in place of its own. */
+  /** Replaces its answers. */
   answer: RequestListener | undefined
-  /** Signs claims; `null` takes a claim away, and `undefined` a field of the header. */
+  /** Signs claims; `null` removes a claim, and `undefined` a field of the header. */
   sign (claims?: Readonly<Record<string, unknown>>,
     header?: Readonly<Record<string, string | undefined>>): Promise<string>
-  /** Signs with another key from now on, and no longer names the one before. */
+  /** Signs with another key from now on, and publishes only that one. */
   rotate (kid: string): Promise<void>
-  /** Is no longer reached. */
+  /** Closes its port. */
   stop (): void
 }
 
-/** An issuer of tokens with one key; the test's teardown ends it. */
+/** Starts an issuer of tokens with one key; the teardown of the test closes it. */
 export async function startIssuer (t: Test): Promise<TestIssuer> {
   const makeKey = async (kid: string) => {
     const { privateKey, publicKey } = await generateKeyPair('ES256', { extractable: true })
@@ -126,9 +126,7 @@ export async function startAuthorizationServer (t: Test, { resource, groups }: {
     interact().catch((error: unknown) => { response.writeHead(500).end(String(error)) })
   }
 
-  /**
-   * Follows redirects from an authorization request to the client's address, as a browser in which a person consents.
-   */
+  /** Follows redirects from an authorization request to the client's address, as a browser does whose user consents. */
   async function authorize (from: URL): Promise<URL> {
     const cookies = new Map<string, string>()
     let url = from

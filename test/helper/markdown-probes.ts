@@ -1,4 +1,4 @@
-/** What a script that got into a page would do; a browser test looks for it. */
+/** What a script would do that got into a page; browser tests look for it. */
 const RUN = 'window.ran=1'
 
 /** Raw HTML with scripts, events, forms, frames, and what parsers of HTML repair into such. */
@@ -50,7 +50,7 @@ const SCHEMES = [
   'feed:javascript:window.ran=1', 'filesystem:x', '\\u006aavascript:window.ran=1'
 ]
 
-/** Texts that try to leave the place where a renderer puts them. */
+/** Texts that try to leave their place in the rendered page. */
 const BREAKOUTS = [
   `[x](https://a.example "\\"onmouseover=${RUN} x=\\"")`, `[x](https://a.example '" onclick="${RUN}')`,
   `![" onerror="${RUN}](x.png)`, `![x](x.png" onerror="${RUN})`,

@@ -1,6 +1,6 @@
 /**
- * Holds real answers against the service's own OpenAPI document: a status, media type, header or body that is not
- * in it is an error. `buildService` does so for every request that goes through it.
+ * Validates answers against the service's own OpenAPI document: a status, media type, header or body that the document
+ * does not have is an error. `buildService` validates every request that goes through it.
  */
 
 import { type AnySchema, Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
@@ -16,7 +16,7 @@ export interface Exchange {
   readonly body: Buffer
 }
 
-/** @throws {Error} that says what the document does not say */
+/** @throws {Error} that names the part of the answer that the document does not have */
 export type ResponseCheck = (exchange: Exchange) => void
 
 interface Response {
@@ -31,15 +31,15 @@ interface Operation {
 const PROBLEM = 'application/problem+json'
 const PROBLEM_SCHEMA = '#/components/schemas/Problem'
 
-/** What a request may get that no operation describes. */
+/** Answers that any request may get, without an operation that describes them. */
 const NO_OPERATION_STATUSES = new Set([400, 403, 404, 405, 408, 414, 417, 429, 431, 501, 505])
 
-/** Come with bytes only, where JSON is another form of the same; or where there is something to say. */
+/** Optional headers: they are sent with bytes only, or only for some requests. */
 const OPTIONAL_HEADERS = new Set(['accept-ranges', 'catalog-revision', 'skill-revision'])
 
 const ROOT = 'openapi'
 
-/** By the text of the document: compiling its schemas takes longer than most tests. */
+/** Validators by the text of the document: compiling its schemas takes longer than most tests. */
 const checks = new Map<string, ResponseCheck>()
 
 /** @param text the OpenAPI document */
@@ -50,7 +50,7 @@ export function responseCheckOf (text: string): ResponseCheck {
 }
 
 function createResponseCheck (document: object): ResponseCheck {
-  // Few answers are held against each schema: compiling takes longer, and half as long without optimizing and inlining.
+  // Compiles without optimizing and inlining, which halves the time: each schema validates few answers.
   const ajv =
     new Ajv2020({ strict: false, allErrors: true, validateSchema: false, inlineRefs: false, code: { optimize: false } })
   ajv.addSchema(document, ROOT)
@@ -112,7 +112,7 @@ function createResponseCheck (document: object): ResponseCheck {
   }
 }
 
-/** K48, and what the schema cannot say. */
+/** Members of problem documents that a schema cannot compare (K48). */
 function checkProblem ({ method, status, headers, body }: Exchange, validate: () => void,
   fail: (reason: string) => never): void {
   if (headers['content-type'] !== PROBLEM) fail(`not ${PROBLEM}`)
@@ -127,7 +127,7 @@ function checkProblem ({ method, status, headers, body }: Exchange, validate: ()
   if (problem.type !== `urn:skillserve:problem:${problem.code}`) fail('`type` does not name `code`')
 }
 
-/** A parameter may be empty here; the last one, a `path`, may hold slashes. */
+/** A parameter may be empty; the last one may contain slashes, if it is `path`. */
 function toPattern (template: string): RegExp {
   const source = template.replaceAll(/[.$]/g, '\\$&').replace('{path}', '.*').replaceAll(/\{\w+\}/g, '[^/]*')
   return new RegExp(`^${source}$`, 's')

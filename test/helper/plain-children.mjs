@@ -1,5 +1,5 @@
-// tap loads itself into each process that a test starts, to see what it covers. The processes of the service are those
-// of users: another user may not write into tap's folder, and loading takes its time.
+// tap loads itself into each process that a test starts, to measure coverage. Processes of the service must be those of
+// users: another user may not write into tap's folder, and loading tap takes time.
 import processOnSpawn from 'process-on-spawn'
 
 processOnSpawn.removeAllListeners()

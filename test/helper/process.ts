@@ -5,28 +5,28 @@ import { fileURLToPath } from 'node:url'
 const DIST = new URL('../../dist/', import.meta.url)
 const LISTENING = /skillserve listening at (http:\/\/[^\s"]+)/
 
-/** Whoever starts a process and ends what is left of it: a test, or a script. */
+/** Who starts a process, and ends it at the latest: a test or a script. */
 export interface ProcessOwner {
   teardown (end: () => void): void
 }
 
 export interface ProcessOptions {
   readonly args?: readonly string[]
-  /** The whole environment but PATH. PORT is 0, any free port, unless it says otherwise. */
+  /** The environment, apart from PATH. PORT is 0 by default: any free port. */
   readonly env?: Readonly<Record<string, string>>
   readonly cwd?: string
   readonly nodeOptions?: readonly string[]
   /** Default `cli/main.js`. */
   readonly script?: string
-  /** A limit of the shell that the process runs under: `-n 64` for 64 descriptors. */
+  /** A limit that the shell sets: `-n 64` for 64 descriptors. */
   readonly ulimit?: string
-  /** The user that the process runs as, for an owner who is root. */
+  /** The user of the process, if the tests run as root. */
   readonly uid?: number
-  /** A command that the process is run by, such as `nice`; in the end it has to become the process. */
+  /** A command in front, such as `nice`, which must become the process in the end. */
   readonly runBy?: readonly string[]
 }
 
-/** How a process ended, and what it had written by then. */
+/** The end of a process, with its output. */
 export interface Ended {
   readonly code: number | null
   readonly signal: NodeJS.Signals | null
@@ -34,17 +34,14 @@ export interface Ended {
   readonly stderr: string
 }
 
-/**
- * Starts the built service (`npm run build` comes before) and waits until it listens. The teardown kills what is left
- * of it.
- */
+/** Starts the built service (after `npm run build`), and waits until it listens. The teardown kills it. */
 export async function startProcess (t: ProcessOwner, options: ProcessOptions = {}) {
   const running = launch(t, options)
   await running.printed(LISTENING)
   const url = LISTENING.exec(running.stdout())?.[1] ?? ''
   return {
     pid: running.pid,
-    /** Where the line says that it listens, without a slash at the end. */
+    /** The address at which it listens, without a slash at the end. */
     url,
     port: Number(new URL(url).port),
     ended: running.ended,
@@ -91,7 +88,7 @@ export function launch (t: ProcessOwner,
     code: code as number | null, signal: signal as NodeJS.Signals | null, stdout, stderr
   }))
 
-  /** Resolves when a text is on stdout, now or later; rejects if the process ends without. */
+  /** Resolves when standard output has a text; rejects if the process ends without it. */
   async function printed (text: string | RegExp): Promise<void> {
     while (stdout.search(text) === -1) {
       const over = await Promise.race([

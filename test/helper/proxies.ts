@@ -1,4 +1,4 @@
-/** The examples of `deploy/`, with the ports and folders of a test in place of their own, run by the real programs. */
+/** Runs the examples of `deploy/` with the real programs, at ports and in folders of a test. */
 
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { randomInt } from 'node:crypto'
@@ -15,23 +15,23 @@ const DEPLOY = fileURLToPath(new URL('../../deploy/', import.meta.url))
 
 const TRY_MS = 20
 
-/** Below those that the system gives to whoever asks for any: in between, somebody else could get the port. */
+/** Ports below those that the system hands out, so that no other program gets one in between. */
 const PORTS = [10_000, 32_000] as const
 
 export interface ProxyOptions {
   /** An empty folder for what the program needs. */
   readonly folder: string
-  /** Of the replicas, in place of those of the example. */
+  /** Ports of the replicas, which replace those of the example. */
   readonly ports?: readonly number[]
-  /** In place of /srv/skills-export. */
+  /** Folder that replaces /srv/skills-export. */
   readonly root?: string
-  /** Whether anybody may have the export. */
+  /** Whether the export is public. */
   readonly isPublic?: boolean
 }
 
 export type Proxy = { readonly url: string }
 
-/** Whether a program is on this machine. */
+/** Returns whether a program is installed. */
 export function hasProgram (name: string, ...args: readonly string[]): boolean {
   const { error, status } = spawnSync(name, args, { stdio: 'ignore' })
   return error === undefined && (args.length === 0 || status === 0)
@@ -72,7 +72,7 @@ export async function startHaproxy (owner: ProcessOwner, options: ProxyOptions):
   return await run(owner, 'haproxy', ['-db', '-f', configuration], port, 'SIGTERM')
 }
 
-/** Runs Caddy with the example, without its certificates: plain HTTP at a port of its own. */
+/** Runs Caddy with the example, as plain HTTP at another port, without certificates. */
 export async function startCaddy (owner: ProcessOwner, { folder, ports = [] }: ProxyOptions): Promise<Proxy> {
   const port = await freePort()
   const text = readFileSync(join(DEPLOY, 'caddy/Caddyfile'), 'utf8')
@@ -137,7 +137,7 @@ export interface Manifest {
   readonly kind: string
 }
 
-/** What kustomize makes of a folder of `deploy/kubernetes`. */
+/** Returns the manifests that kustomize builds from a folder of `deploy/kubernetes`. */
 export function kustomize (name: (typeof KUSTOMIZATIONS)[number]): Manifest[] {
   const folder = `${DEPLOY}kubernetes/${name}`
   return loadAll(execFileSync('kubectl', ['kustomize', folder], { encoding: 'utf8' })) as Manifest[]

@@ -53,7 +53,7 @@ export function jsonRequest (method: string, target: string, body: unknown, head
 }
 
 export interface ReadOptions {
-  /** The answer is to a HEAD request, so it ends with its head. */
+  /** Whether the request is HEAD, whose answer has no body. */
   readonly head?: boolean
   /** Longest wait, in milliseconds; default a minute. */
   readonly timeoutMs?: number
@@ -72,7 +72,7 @@ export async function rawRequest (url: string, bytes: string | Buffer,
   }
 }
 
-/** A busy machine is overload to the service, which refuses what costs most (K68): asks until it no longer does. */
+/** Repeats a request until it is not refused for overload (K68), which a busy machine causes. */
 export async function askUntilServed (url: string, bytes: Buffer): Promise<RawResponse> {
   for (;;) {
     const response = await rawRequest(url, bytes)
@@ -110,14 +110,14 @@ export class RawConnection {
       this.#ended = true
       this.#wake()
     }
-    // A server that closes while bytes are still arriving resets the connection: what had come by then counts.
+    // A server that closes while bytes are still arriving resets the connection: what had arrived counts.
     socket.on('error', end).on('end', end).on('close', end)
   }
 
-  /** Everything that came and no `response()` has taken. */
+  /** All bytes that arrived and that no `response()` has returned. */
   get received (): Buffer {
     const [first, ...others] = this.#chunks
-    // One buffer is not copied for each of the answers that it holds.
+    // One buffer may have several answers: it is not copied for each.
     const joined = first !== undefined && others.length === 0 ? first : Buffer.concat(this.#chunks)
     this.#chunks = [joined]
     return joined
@@ -126,16 +126,18 @@ export class RawConnection {
   /** Whether the server has closed its side. */
   get ended (): boolean { return this.#ended }
 
-  /** Text goes out as Latin-1: one byte a character. */
+  /** Writes text as Latin-1: one byte for each character. */
   send (bytes: string | Buffer): this {
     this.socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes)
     return this
   }
 
-  /** The next final answer; interim ones (1xx) are skipped. Fails when the connection ends in the middle of it. */
+  /**
+   * Returns the next final answer; interim ones (1xx) are skipped. Fails when the connection ends in the middle of it.
+   */
   async response ({ head = false, timeoutMs }: ReadOptions = {}): Promise<RawResponse> {
     for (;;) {
-      // Not joined and parsed again for every chunk of a large body.
+      // A large body is joined and parsed once, not for each chunk.
       let wanted = 0
       const look = () => {
         if (this.#size < wanted && !this.#ended) return undefined
@@ -184,11 +186,11 @@ export class RawConnection {
 
 interface ParsedResponse {
   readonly response: RawResponse
-  /** Bytes that it took. */
+  /** Length of the answer in bytes. */
   readonly length: number
 }
 
-/** The answer at the start of `bytes`; while it is not complete, how many bytes it takes at least. */
+/** Parses the answer at the start of `bytes`; while it is incomplete, returns how many bytes it has at least. */
 function parseResponse (bytes: Buffer, isHead: boolean, ended: boolean): ParsedResponse | number {
   const headEnd = bytes.indexOf('\r\n\r\n')
   if (headEnd === -1) return bytes.length + 1
@@ -202,7 +204,7 @@ function parseResponse (bytes: Buffer, isHead: boolean, ended: boolean): ParsedR
   const hasBody = !isHead && status >= 200 && status !== 204 && status !== 304
   const framed = hasBody ? parseBody(bytes.subarray(start), headers, ended) : { body: Buffer.alloc(0), length: 0 }
   if (typeof framed === 'number') return start + framed
-  // A copy: the bytes it was read from are a view of everything that the connection has received.
+  // Copied, since the bytes are a view of all that the connection has received.
   const body = Buffer.from(framed.body)
   return {
     response: {

@@ -34,14 +34,14 @@ export function makeKeyPair (namedCurve = 'P-256'): KeyPair {
   }
 }
 
-/** Signs the skills of a folder, or the one that the folder is. */
+/** Signs the skills of a folder, or the folder itself if it is a skill. */
 export async function sign (folder: string, { privatePem }: Pick<KeyPair, 'privatePem'>,
   chain?: string): Promise<void> {
   const key = parseSigningKey(privatePem, chain)
   await open(folder, ({ folder: path, skills, names }) => signSkills(path, skills, names, key))
 }
 
-/** What a policy says of the skills of a folder, or of the one that the folder is. */
+/** Returns the verdicts of a policy on the skills of a folder, or on the folder itself. */
 export async function verify (folder: string, policy: TrustPolicy) {
   const verdicts = await open(folder, ({ skills, names }) => verifySkills(skills, names, policy))
   return [...verdicts.values()].map((verdict) =>
@@ -57,7 +57,7 @@ async function open<T> (folder: string, use: (opened: OpenedSkills) => Promise<T
   })
 }
 
-/** A trust file in memory that a test replaces. */
+/** A trust file in memory that tests can replace. */
 export function trustOf (signers: readonly Partial<Signer>[], rest: Partial<Omit<TrustFile, 'signers'>> = {}) {
   const make = (signers: readonly Partial<Signer>[], rest: Partial<Omit<TrustFile, 'signers'>>): TrustFile => ({
     signers: signers.map((signer) => createSigner({ name: 'acme', acceptsExpired: false, ...signer })),
@@ -74,7 +74,7 @@ export function trustOf (signers: readonly Partial<Signer>[], rest: Partial<Omit
   }
 }
 
-/** A statement of OpenSSF Model Signing about a folder, written down without the service's code. */
+/** Writes the statement of OpenSSF Model Signing about a folder, without code of the service. */
 export function statementAbout (folder: string, change: (statement: StatementDraft) => void = () => {}): Buffer {
   const paths = fs.readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name).slice(folder.length + 1)).filter((path) =>
@@ -106,7 +106,7 @@ export interface StatementDraft {
   unknown: boolean
 }
 
-/** Skills of folders that a policy guards. */
+/** Opens the skills of folders that a policy guards. */
 export async function startGuarded (
   t: Test, bases: string | readonly (string | RootOptions)[], policy: TrustPolicy,
   options: Partial<SkillManagerOptions> = {},

@@ -11,7 +11,7 @@ import { stripVTControlCharacters } from 'node:util'
 import { startServer } from './fault-server.ts'
 import type { ProcessOwner } from './process.ts'
 
-/** As a module for `node --import`: refuses every connection that does not stay on this machine, and says so. */
+/** A module for `node --import` that refuses connections to other machines, and says so. */
 const OFFLINE_CODE = `
 import net from 'node:net'
 const { connect } = net.Socket.prototype
@@ -25,7 +25,7 @@ net.Socket.prototype.connect = function (...args) {
 
 export const OFFLINE = `data:text/javascript,${encodeURIComponent(OFFLINE_CODE)}`
 
-/** Installs everything that a server offers; gives both outputs without colours, and the folder of the skills. */
+/** Installs all skills of a server; returns both outputs without colours, and the folder of the skills. */
 export async function installSkills (url: string, { cli, node = process.execPath, cwd }: {
   readonly cli: string
   readonly node?: string
@@ -50,7 +50,7 @@ export async function installSkills (url: string, { cli, node = process.execPath
   })
 }
 
-/** A server that passes on what lies below one path, so that a client finds one index only. */
+/** Starts a server that forwards only what lies below one path, so that a client finds one index. */
 export async function serveOnly (t: ProcessOwner, prefix: string, origin: string): Promise<string> {
   const { url } = await startServer(t, ({ url = '' }, response) => {
     if (!url.startsWith(prefix)) {
@@ -65,7 +65,7 @@ export async function serveOnly (t: ProcessOwner, prefix: string, origin: string
   return url
 }
 
-/** Paths of files that are not the same in two folders, or in one of them only. */
+/** Returns the paths of files that differ between two folders, or that only one has. */
 export function differences (a: string, b: string): readonly string[] {
   const paths = new Set([a, b].flatMap(filesIn))
   return [...paths].filter((path) => {

@@ -15,7 +15,7 @@ export function skillText (name: string, body = `Instructions of ${name}.\n`,
   return `---\nname: ${name}\ndescription: ${description}\n---\n${body}`
 }
 
-/** A folder for `t.testdir`; made anew each time: tap takes one object in two places for a cycle. */
+/** Returns a folder for `t.testdir`, each time a new object: tap refuses one object in two places as a cycle. */
 export function skill (name: string, files: Readonly<Record<string, unknown>> = {}) {
   return { 'SKILL.md': skillText(name), ...files }
 }
@@ -25,7 +25,7 @@ export function skills (...names: readonly string[]): Record<string, ReturnType<
 }
 
 /**
- * Another process sees the file before or after, and never half of it.
+ * Replaces a file in one step, so that no process sees half of it.
  * @param temporary where the text is written first, on the same disk
  */
 export function saveAtomically (file: string, text: string, temporary = `${file}.tmp`): void {
@@ -33,7 +33,7 @@ export function saveAtomically (file: string, text: string, temporary = `${file}
   fs.renameSync(temporary, file)
 }
 
-/** A manager without a watcher, closed with the test. */
+/** Creates a manager without a watcher, which the test closes. */
 export function createManager (t: Test, projectRoots: SkillManagerOptions['projectRoots'],
   options: Partial<SkillManagerOptions> = {}): SkillManager {
   const manager = createSkillManager({ projectRoots, watcher: false, ...options })
@@ -42,7 +42,7 @@ export function createManager (t: Test, projectRoots: SkillManagerOptions['proje
   return manager
 }
 
-/** The same, started and indexed. */
+/** Creates a manager without a watcher, started and indexed. */
 export async function startManager (t: Test, projectRoots: SkillManagerOptions['projectRoots'],
   options: Partial<SkillManagerOptions> = {}): Promise<SkillManager> {
   const manager = createManager(t, projectRoots, options)
@@ -50,7 +50,7 @@ export async function startManager (t: Test, projectRoots: SkillManagerOptions['
   return manager
 }
 
-/** Text of a document or a file, or the sentence of the refusal. */
+/** Returns the text of a document or a file, or the message of its refusal. */
 export async function textOf (question: () => unknown): Promise<unknown> {
   try {
     const { bytes } = await question() as { bytes: Buffer }
@@ -60,7 +60,7 @@ export async function textOf (question: () => unknown): Promise<unknown> {
   }
 }
 
-/** The skill with this frontmatter name, else of this folder name; undefined when there is none. */
+/** Returns the skill with this frontmatter name, else of this folder name, else undefined. */
 export async function findByDisplayName (manager: SkillManager, name: string): Promise<CatalogSkill | undefined> {
   try {
     return await manager.readByDisplayName(name, async ({ skill }) => skill)
@@ -70,11 +70,11 @@ export async function findByDisplayName (manager: SkillManager, name: string): P
   }
 }
 
-/** What is about to happen does so within some turns of the event loop; what takes longer is asked for at intervals. */
+/** Turns of the event loop after which a condition is checked at intervals: most become true within some turns. */
 const TURNS = 20
 const MAX_INTERVAL_MS = 20
 
-/** Waits until something holds, leaving the processor to others; makes the test fail when it never does. */
+/** Waits until a condition is true, and yields to others meanwhile; fails the test if it never is. */
 export async function until (holds: () => boolean | Promise<boolean>, deadlineMs = 60_000): Promise<void> {
   const start = performance.now()
   for (let asked = 1; !await holds(); asked++) {
@@ -85,7 +85,7 @@ export async function until (holds: () => boolean | Promise<boolean>, deadlineMs
   }
 }
 
-/** Returns when the clock of file timestamps has moved on, so that the next change is stamped later than all before. */
+/** Waits until the clock of file timestamps has moved on, so that the next change has a later stamp than all before. */
 export function passTick (folder: string): void {
   const probe = join(folder, 'tick')
   fs.writeFileSync(probe, '')
@@ -95,8 +95,8 @@ export function passTick (folder: string): void {
 }
 
 /**
- * Files and folders below a folder that this process has open. Other tests of the process open and close their own
- * meanwhile.
+ * Returns the files and folders below a folder that this process has open. Other tests of the process may open and
+ * close theirs meanwhile.
  */
 export function countOpenBelow (folder: string): number {
   const path = fs.realpathSync(folder)
@@ -107,11 +107,11 @@ function isOpenBelow (folder: string, descriptor: string): boolean {
   try {
     return `${fs.readlinkSync(`/proc/self/fd/${descriptor}`)}/`.startsWith(`${folder}/`)
   } catch {
-    return false // Closed meanwhile, as the one that lists them is.
+    return false // The descriptor was closed meanwhile, as that of the listing is.
   }
 }
 
-/** What a promise came to, as text: to compare answers and refusals alike. */
+/** Returns the result of a promise as text, to compare answers and refusals. */
 export async function outcome (question: () => unknown): Promise<unknown> {
   try {
     return await question()

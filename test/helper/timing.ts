@@ -4,9 +4,9 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import type { Test } from 'tap'
 
-/** What `plainWork` takes on the machine that the contract's milliseconds were tried on, with nothing else on it. */
+/** Time of `plainWork` on the idle machine on which the limits were chosen, in milliseconds. */
 const PLAIN_WORK_MS = 4.2
-/** How long a limit is tried for, and at least how often, before it counts as missed. */
+/** How long, and how often at least, a limit is tried before it counts as missed. */
 const PATIENCE_MS = 20_000
 const MIN_TRIES = 10
 
@@ -19,14 +19,14 @@ const TEXT = 'The quick brown fox jumps over the lazy dog. '.repeat(2_000)
  * @returns what the last try gave
  */
 export async function checkTime<T> (t: Test, limit: number, run: () => T, what = 'in time'): Promise<Awaited<T>> {
-  // `npm run test:unit` runs on machines of every kind, and measures nothing.
+  // `npm run test:unit` measures nothing: it runs on machines of every kind.
   if (process.env['UNTIMED'] !== undefined) return await run()
   const { value, took, allowed } = await timeWithin(limit, run)
   t.ok(took < allowed, `${what}: ${took.toFixed(1)} ms of ${allowed.toFixed(0)} ms`)
   return value
 }
 
-/** The best time of some tries, and what is allowed for it on this machine, in milliseconds. */
+/** Returns the best time of several tries, and the limit for this machine, in milliseconds. */
 export async function timeWithin<T> (
   limit: number, run: () => T
 ): Promise<{ readonly value: Awaited<T>, readonly took: number, readonly allowed: number }> {
@@ -43,7 +43,7 @@ export async function timeWithin<T> (
   return { value, took, allowed }
 }
 
-/** The wall clock of one run, without the time that this thread has waited for a core. */
+/** Returns the wall clock time of one run, without the time that this thread has waited for a core. */
 export async function timeOf<T> (run: () => T): Promise<{ readonly value: Awaited<T>, readonly took: number }> {
   const wall = performance.now()
   const waited = waitedForCore()
@@ -51,7 +51,7 @@ export async function timeOf<T> (run: () => T): Promise<{ readonly value: Awaite
   return { value, took: performance.now() - wall - (waitedForCore() - waited) }
 }
 
-/** In milliseconds, since the start. Always 0 where the system does not say. */
+/** Time that this thread has waited for a core since its start, in milliseconds; 0 where the system does not say. */
 function waitedForCore (): number {
   try {
     return Number(readFileSync('/proc/self/schedstat', 'latin1').split(' ')[1]) / 1_000_000
@@ -62,13 +62,13 @@ function waitedForCore (): number {
 
 let plainMs = Infinity
 
-/** By how much this machine is slower at plain work than the contract's, at its best since the start. */
+/** Returns by how much this machine is slower at plain work, at its best since the start. */
 export async function slowness (): Promise<number> {
   plainMs = Math.min(plainMs, (await timeOf(plainWork)).took)
   return Math.max(1, plainMs / PLAIN_WORK_MS)
 }
 
-/** Objects, text and a hash: what the service does all day. */
+/** The work of the service in small: objects, text and a hash. */
 function plainWork (): void {
   const counts = new Map<string, number>()
   const words = TEXT.split(' ')
@@ -105,7 +105,7 @@ setFlagsFromString('--expose-gc')
 /** Collects all garbage of the process. */
 const collectGarbage = runInNewContext('gc') as () => void
 
-/** What the heap takes more for each of so many things that are kept, in bytes. */
+/** Returns the heap that each of many kept values takes, in bytes. */
 export function heapOfEach<T> (count: number, make: (index: number) => T): number {
   collectGarbage()
   const before = process.memoryUsage().heapUsed

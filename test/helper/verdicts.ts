@@ -8,13 +8,13 @@ import {
 
 export interface SkillParts {
   readonly folder?: string
-  /** The name in its source, where the folder has another one by a prefix. */
+  /** Name in the source, if the name of the folder has a prefix. */
   readonly nameInSource?: string
   readonly text?: string
-  /** Instead of a text. */
+  /** Bytes of the main file, instead of a text. */
   readonly bytes?: Buffer | undefined
   readonly mainFile?: string
-  /** All main files of the folder. Default: `mainFile`, where there is a text. */
+  /** Names of all main files of the folder. Default: `mainFile`, if there is a text. */
   readonly mainFiles?: readonly string[]
   /** Why the main file cannot be read. */
   readonly refusal?: Refusal
@@ -22,7 +22,7 @@ export interface SkillParts {
   readonly files?: Readonly<Record<string, number>>
 }
 
-/** A skill in memory, as every door hands it to the rules. */
+/** Builds a skill in memory, as every API hands it to the rules. */
 export async function subjectFor ({
   folder = 'demo', nameInSource, text, bytes = text === undefined
     ? undefined
@@ -61,8 +61,8 @@ export function text (...lines: readonly string[]): string {
 
 export const GOOD: SkillParts = { text: text('name: demo', D) }
 /**
- * Outcomes in short: `refused spec codex; warned vscode`; `invalid` is what keeps every skill with errors out of this
- * service's own lists.
+ * Returns outcomes in short: `refused spec codex; warned vscode`. `invalid` stands for the targets of this service's
+ * own lists.
  */
 export function said (text: string): Partial<Record<TargetName, Outcome>> {
   const outcomes: Partial<Record<TargetName, Outcome>> = {}
@@ -76,7 +76,7 @@ export function said (text: string): Partial<Record<TargetName, Outcome>> {
 
 export const long = (count: number): string => 'x'.repeat(count)
 
-/** What all make of YAML that is not portable. */
+/** Outcomes of YAML that is not portable. */
 export const EVERYBODY_WARNS: Readonly<Partial<Record<TargetName, Outcome>>> =
   Object.fromEntries(TARGET_NAMES.map((name) => [name, 'warned']))
 
@@ -84,7 +84,10 @@ type Rule = readonly [
   rule: string, parts: SkillParts, code: string, outcomes: Partial<Record<TargetName, Outcome>>
 ]
 
-/** The smallest skill that breaks each rule, the code of its finding, and what targets make of it. Others accept it. */
+/**
+ * The smallest skill that breaks each rule, the code of its finding, and the outcomes of targets. All other targets
+ * accept it.
+ */
 export const RULES: readonly Rule[] = [
   ['main file SKILL.MD', { ...GOOD, mainFile: 'SKILL.MD' }, 'main_file_casing',
     said(
@@ -178,7 +181,7 @@ function broken (): Partial<Record<TargetName, Outcome>> {
     'not_loaded codex opencode goose skills-cli; changed claude-code gemini-cli; warned vscode')
 }
 
-/** @param readers clients that read it all the same */
+/** @param readers clients that read it nevertheless */
 export function without (outcomes: Partial<Record<TargetName, Outcome>>,
   ...readers: readonly TargetName[]): Partial<Record<TargetName, Outcome>> {
   return Object.fromEntries(Object.entries(outcomes).filter(([target]) => !readers.includes(target as TargetName)))

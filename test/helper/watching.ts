@@ -9,14 +9,14 @@ import { logCatalog } from '../../src/operator/catalog-log.ts'
 import { createFaultyDisk, skillText, until } from './skills.ts'
 import { startStopwatch } from './timing.ts'
 
-/** Nothing but the watcher reports changes. */
+/** Options with which only the watcher reports changes. */
 const NO_TICKS = 3_600_000
 
 export function writeSkill (folder: string, name: string, description: string): void {
   fs.writeFileSync(join(folder, 'SKILL.md'), skillText(name, '', description))
 }
 
-/** What a search must know: folder and description of each valid skill. */
+/** Returns what a search has to know: folder and description of each valid skill. */
 function onDisk (root: string): string[] {
   if (!fs.existsSync(root)) return []
   const found: string[] = []
@@ -29,7 +29,7 @@ function onDisk (root: string): string[] {
   return found.sort()
 }
 
-/** How the skills are, after a comparison of the folders with the disk. */
+/** Returns the skills after a comparison with the disk. */
 export async function freshStatusOf (manager: SkillManager): Promise<SkillStatus> {
   await manager.sync()
   return statusOf(manager)
@@ -39,7 +39,7 @@ export function inIndex (manager: SkillManager): string[] {
   return manager.availableIndexed().map(({ name, description }) => `${name}: ${description}`).sort()
 }
 
-/** A manager with the real watcher, set up or degraded. */
+/** Creates a manager whose watcher is ready, or degraded. */
 export async function startWatching (t: Test, root: string,
   options: Partial<SkillManagerOptions> = {}): Promise<SkillManager> {
   const manager = createSkillManager({ projectRoots: [root], tickMs: NO_TICKS, ...options })
@@ -50,7 +50,7 @@ export async function startWatching (t: Test, root: string,
   return manager
 }
 
-/** Milliseconds until the index, from now on, is as the disk is. Nothing is asked of the manager meanwhile. */
+/** Returns the milliseconds until the index equals the disk, without asking the manager for anything. */
 export async function followed (manager: SkillManager, root: string): Promise<number> {
   const elapsed = startStopwatch()
   const wanted = onDisk(root)
@@ -62,12 +62,9 @@ export function numbered (count: number, prefix = 'skill'): string[] {
   return Array.from({ length: count }, (_, i) => `${prefix}-${i}`)
 }
 
-/**
- * A skill manager with the real watcher, and a feed that has inspected all skills once and watches what is inside of
- * them.
- */
+/** Creates a manager with a watcher, and a feed that knows the revisions of all skills. */
 export async function follow (t: Test, root: string, options: Partial<SkillManagerOptions> = {}) {
-  // Older than any step of a timestamp: skills that a test has just made count as made long ago.
+  // Older than any step of a timestamp, so that new skills of a test count as settled.
   const skills = await startWatching(t, root, { disk: createFaultyDisk({ ageMs: 60_000 }), ...options })
   const feed = createChangeFeed({ skills })
   const events: FeedEvent[] = []
@@ -85,7 +82,7 @@ export async function follow (t: Test, root: string, options: Partial<SkillManag
       taken = events.length
       return latest
     },
-    /** Milliseconds until the next event about a skill, from now on. */
+    /** Returns the milliseconds until the next event about a skill. */
     async next (name: string) {
       const elapsed = startStopwatch()
       const count = events.length
@@ -95,7 +92,7 @@ export async function follow (t: Test, root: string, options: Partial<SkillManag
   }
 }
 
-/** The kernel reports a change twice at times: the revision is unknown while the skill is compared once more. */
+/** The kernel may report a change twice: the revision is unknown while the skill is compared again. */
 export async function knownRevision (feed: ChangeFeed): Promise<string | undefined> {
   await until(() => feed.revision !== undefined)
   return feed.revision
