@@ -10,7 +10,10 @@ import { measureShared } from './shared.ts'
 import { type Row, toMarkdown } from './table.ts'
 
 const PARTS: Readonly<Record<string, (run: LongRun, folder: string) => Promise<Row[]>>> = {
-  requests: measureRequests, scale: measureScale, first: measureFirst, search: measureSearch,
+  requests: measureRequests,
+  scale: measureScale,
+  first: measureFirst,
+  search: measureSearch,
   shared: measureShared
 }
 
