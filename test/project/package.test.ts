@@ -1,10 +1,14 @@
 import { execFile, execFileSync, spawnSync } from 'node:child_process'
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync
+} from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
+import { load } from 'js-yaml'
 import t, { type Test } from 'tap'
 import { startProcess } from '../helper/process.ts'
+import { skill } from '../helper/skills.ts'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const TSC = fileURLToPath(import.meta.resolve('typescript/bin/tsc'))
@@ -19,9 +23,14 @@ const RESOLVE = `export async function resolve (name, context, next) {
 const HOOKS = JSON.stringify(`data:text/javascript,${encodeURIComponent(RESOLVE)}`)
 const REGISTER = `import { register } from 'node:module'; register(${HOOKS})`
 const WITHOUT_IOREDIS = `data:text/javascript,${encodeURIComponent(REGISTER)}`
+/** What `npm install TARBALL` does, but for the dependencies. */
+const INSTALL = `mkdir -p node_modules/.bin node_modules/skillserve
+tar -xzf "$1" -C node_modules/skillserve --strip-components=1
+ln -s ../skillserve/dist/cli/skillserve.cjs node_modules/.bin/skillserve`
 const LINK = /\]\(([^)\s#]+)[^)\s]*\)/g
 
 interface Package {
+  readonly version: string
   readonly bin: { readonly skillserve: string }
   readonly exports: { readonly '.': { readonly types: string, readonly default: string } }
   readonly dependencies: Readonly<Record<string, string>>
@@ -30,30 +39,33 @@ interface Package {
 }
 
 /** A copy of the project before its first build. Its build takes the code from here, which was built before. */
-function unbuiltClone (t: Test): string {
-  const clone = join(t.testdir({}), 'clone')
+function unbuiltClone (folder: string): string {
+  const clone = join(folder, '_cacache/clone')
   for (const name of readdirSync(ROOT)) {
     if (!NOT_CLONED.includes(name)) cpSync(join(ROOT, name), join(clone, name), { recursive: true })
   }
   const manifest = JSON.parse(readFileSync(join(clone, 'package.json'), 'utf8')) as Package
-  manifest.scripts['build'] = `cp -R '${ROOT}dist' dist`
+  manifest.scripts['build'] = `cp -R '${ROOT}dist' .`
   writeFileSync(join(clone, 'package.json'), JSON.stringify(manifest))
   return clone
 }
 
-/** Packs the project with npm, and unpacks it into an empty folder, without any dependency. */
-async function install (t: Test): Promise<string> {
-  const clone = unbuiltClone(t)
-  await promisify(execFile)('npm', ['pack', '--offline', '--pack-destination', '..'], { cwd: clone })
-  const folder = join(clone, '../app/node_modules')
-  mkdirSync(folder, { recursive: true })
-  const { version } = JSON.parse(readFileSync(`${ROOT}package.json`, 'utf8')) as { readonly version: string }
-  execFileSync('tar', ['-xzf', join(clone, `../skillserve-${version}.tgz`), '-C', folder])
-  return join(folder, 'package')
+const base = t.testdir({})
+const clone = unbuiltClone(base)
+/** The standard output of `npm pack`. */
+const packed = execFileSync('npm', ['pack', '--offline', '--pack-destination', base], {
+  cwd: clone, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore']
+})
+const tarball = join(base, packed.trim())
+
+/** Unpacks the package below a folder as npm does, without its dependencies, which the checkout has. */
+function install (folder: string): string {
+  execFileSync('sh', ['-c', INSTALL, 'sh', tarball], { cwd: folder })
+  return join(folder, 'node_modules/skillserve')
 }
 
 t.test('K1: what npm packs in an unbuilt clone is the whole product', async (t) => {
-  const folder = await install(t)
+  const folder = install(t.testdir({}))
   const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Package
   const code = readdirSync(join(folder, 'dist'), { recursive: true, encoding: 'utf8' })
     .filter((file) => /\.c?js$/.test(file))
@@ -61,9 +73,7 @@ t.test('K1: what npm packs in an unbuilt clone is the whole product', async (t) 
 
   await t.test('K2 K80: the linked program without any folder serves the example skills, and says so', async (t) => {
     const cwd = join(folder, '../..')
-    mkdirSync(join(cwd, 'node_modules/.bin'))
     const program = join(cwd, 'node_modules/.bin/skillserve')
-    symlinkSync(join(folder, manifest.bin.skillserve), program)
     const service = await startProcess(t, { script: pathToFileURL(program).href, cwd })
     const get = async (path: string) => {
       const response = await fetch(service.url + path)
@@ -129,6 +139,103 @@ t.test('K1: what npm packs in an unbuilt clone is the whole product', async (t) 
     t.strictSame(code.filter(([, text]) => /^\/\/# sourceMappingURL=(?!data:)/m.test(text)).map(([file]) => file), [])
     t.end()
   })
+})
+
+interface Step {
+  readonly run: string
+  readonly env: Readonly<Record<string, string>>
+}
+
+interface Action {
+  readonly inputs: Readonly<Record<string, { readonly default: string }>>
+  readonly runs: { readonly steps: readonly Step[] }
+}
+
+function repository (t: Test): string {
+  const cwd = t.testdir({
+    pkg: { skills: { good: skill('good'), 'b|<d>': { 'SKILL.md': '---\nname: other\ndescription: x\n---\nbody\n' } } },
+    temp: {},
+    // The last argument is the package.
+    bin: { npm: `#!/bin/sh -e\nfor package; do echo "$package" > ../npm.log; done\nset -- "$package"\n${INSTALL}\n` }
+  })
+  chmodSync(join(cwd, 'bin/npm'), 0o755)
+  execFileSync('git', ['init', '-q', cwd])
+  return cwd
+}
+
+/** Runs the steps of the action as the runner of GitHub does. */
+function runAction (workspace: string, inputs: Readonly<Record<string, string>>) {
+  const folder = join(clone, '.github/actions/validate')
+  const action = load(readFileSync(join(folder, 'action.yml'), 'utf8')) as Action
+  const summary = join(workspace, 'summary.md')
+  const valueOf = (text: string): string => text.replaceAll(/\$\{\{ inputs\.([\w-]+) \}\}/g, (_whole, name: string) =>
+    inputs[name] ?? action.inputs[name]?.default ?? `no input ${name}`)
+  const [step, ...others] = action.runs.steps
+  const script = join(workspace, 'step.sh')
+  writeFileSync(script, step?.run ?? '')
+  const env = Object.fromEntries(Object.entries(step?.env ?? {}).map(([name, text]) => [name, valueOf(text)]))
+  const { status, stdout, stderr } = spawnSync('bash', ['--noprofile', '--norc', '-eo', 'pipefail', script], {
+    cwd: workspace,
+    encoding: 'utf8',
+    env: {
+      PATH: `${join(workspace, 'bin')}:${process.env['PATH']}`,
+      RUNNER_TEMP: join(workspace, 'temp'),
+      GITHUB_ACTION_PATH: folder,
+      GITHUB_WORKSPACE: workspace,
+      GITHUB_STEP_SUMMARY: summary,
+      ...env
+    }
+  })
+  t.strictSame(readdirSync(join(workspace, 'temp')), ['npm.log'], 'what was installed is removed')
+  return { status, stdout, stderr, others, summary: existsSync(summary) ? readFileSync(summary, 'utf8') : '' }
+}
+
+t.test('K98: the action installs the package, annotates lines, writes a table, and exits as the report', async (t) => {
+  const cwd = repository(t)
+  const failed = runAction(cwd, { paths: 'pkg/skills\n', targets: 'spec,codex', version: tarball })
+  t.match(failed, { status: 1, stderr: '', others: [] })
+  t.match(failed.stdout, /^::error file=pkg\/skills\/b\|<d>\/SKILL\.md,line=2,col=7,title=name_folder_mismatch::/)
+  t.match(failed.summary, '### 2 skills: 1 errors, 0 warnings\n')
+  t.match(failed.summary, '| <code>pkg/skills/b&#124;&#60;d&#62;</code> | 1 | 0 | 0 | spec refused, codex ok |\n')
+  t.match(failed.summary, '| <code>pkg/skills/good</code> | 0 | 0 | 0 | spec ok, codex ok |\n')
+  for (const { inputs, status, stdout } of [
+    {
+      inputs: { paths: 'pkg/skills', 'fail-on': 'never', annotations: 'false' },
+      status: 0,
+      stdout: /^pkg\/skills\/.*:2:7 /
+    },
+    { inputs: { paths: '--fix\n$(touch hacked)' }, status: 2, stdout: /^$/ }
+  ]) t.match(runAction(cwd, { ...inputs, version: tarball }), { status, stdout }, JSON.stringify(inputs))
+  t.notOk(existsSync(join(cwd, 'hacked')))
+  const { version } = JSON.parse(readFileSync(join(clone, 'package.json'), 'utf8')) as Package
+  for (const { given, asked } of [{ given: '', asked: version }, { given: '1.2.3', asked: '1.2.3' }]) {
+    t.not(runAction(cwd, { paths: 'pkg/skills', version: given }).status, 0, 'the stand-in has no registry')
+    t.equal(readFileSync(join(cwd, 'temp/npm.log'), 'utf8'), `skillserve@${asked}\n`)
+  }
+})
+
+t.test('K98: the pre-commit hook validates the skills that are committed', async (t) => {
+  const cwd = repository(t)
+  // pre-commit installs what `npm pack` prints. Later versions install from git, where npm runs `prepare` in its cache.
+  t.match(packed, /^skillserve-[\d.]+\.tgz\n$/)
+  rmSync(join(clone, 'dist'), { recursive: true })
+  execFileSync('npm', ['run', 'prepare'], { cwd: clone, stdio: 'ignore' })
+  t.ok(existsSync(join(clone, 'dist/cli/skillserve.cjs')))
+  install(cwd)
+  const [hook] = load(readFileSync(join(ROOT, '.pre-commit-hooks.yaml'), 'utf8')) as
+    ReadonlyArray<{ readonly entry: string, readonly language: string, readonly files: string }>
+  const commit = (...paths: readonly string[]) => {
+    const files = paths.filter((path) => new RegExp(hook?.files ?? '').test(path))
+    const [command = '', ...args] = hook?.entry.split(' ') ?? []
+    const env = { PATH: `${join(cwd, 'node_modules/.bin')}:${process.env['PATH'] ?? ''}` }
+    return spawnSync(command, [...args, ...files], { cwd, encoding: 'utf8', env })
+  }
+  const good = commit('pkg/skills/good/SKILL.md', 'pkg/skills/good/other.md')
+  t.match(good, { status: 0, stdout: /^1 skill: no findings/ })
+  t.match(commit('pkg/skills/good/SKILL.md', 'pkg/skills/b|<d>/SKILL.md'), {
+    status: 1, stdout: /^pkg\/skills\/b\|<d>\/SKILL\.md:2:7 {2}error {2}name_folder_mismatch[^]*\n2 skills: 1 error/
+  })
+  t.equal(hook?.language, 'node')
 })
 
 /** Each package of the card, and the file or folder of the project that it works in. */

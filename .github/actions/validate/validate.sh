@@ -1,13 +1,19 @@
 #!/usr/bin/env bash
-# Validates skills for the action: annotations, a table in the job's summary, and the exit code of the report.
+# Installs skillserve and validates skills with it: annotations, a table in the job's summary, and the exit code of the
+# report.
 set -euo pipefail
 
-folder=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-root=$(cd "$folder/../../.." && pwd)
-cli="$root/dist/cli/skillserve.cjs"
-if [ ! -f "$cli" ]; then
-  (cd "$root" && npm ci --ignore-scripts --no-audit --no-fund && npm run build) >&2
-fi
+action=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+VERSION=${VERSION:-$(node -p 'require(process.argv[1]).version' "$action/../../../package.json")}
+case $VERSION in
+  *.tgz) package=$VERSION ;;
+  *) package=skillserve@$VERSION ;;
+esac
+# Outside of the workspace: an .npmrc of a pull request could name another registry.
+tool=$(mktemp -d "${RUNNER_TEMP:-/tmp}/skillserve-XXXXXX")
+trap 'rm -rf "$tool"' EXIT
+(cd "$tool" && npm install --prefix . --ignore-scripts --no-audit --no-fund "$package") >&2
+cli=$tool/node_modules/.bin/skillserve
 
 options=()
 [ -z "$TARGETS" ] || options+=(--target "$TARGETS")
@@ -21,10 +27,10 @@ done <<< "$PATHS"
 format=github
 [ "$ANNOTATIONS" = true ] || format=text
 code=0
-node "$cli" validate --format "$format" "${options[@]}" || code=$?
+"$cli" validate --format "$format" "${options[@]}" || code=$?
 # After wrong use there is no report.
 if [ "$code" -lt 2 ] && [ -n "${GITHUB_STEP_SUMMARY:-}" ]; then
-  { node "$cli" validate --format json "${options[@]}" 2> /dev/null || true; } |
-    node "$folder/summary.mjs" >> "$GITHUB_STEP_SUMMARY"
+  { "$cli" validate --format json "${options[@]}" 2> /dev/null || true; } |
+    node "$action/summary.mjs" >> "$GITHUB_STEP_SUMMARY"
 fi
 exit "$code"
