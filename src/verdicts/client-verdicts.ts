@@ -29,21 +29,6 @@ export interface Verdicts {
 /** The target that counts when none is chosen. */
 const DEFAULT_TARGETS: readonly TargetName[] = ['spec']
 
-/** Why this service does not list a skill, where the form of its frontmatter is the reason. */
-const ABOUT_FORM: ReadonlySet<string> = new Set<FindingCode>(['mcp_refused', 'discovery_frontmatter_differs'])
-
-/** What asks for text instead of a list, a mapping or a number. */
-const ABOUT_SHAPE: ReadonlySet<string> = new Set<FindingCode>([
-  'name_not_text', 'description_not_text', 'license_not_text', 'compatibility_not_text', 'metadata_not_mapping',
-  'metadata_not_text', 'allowed_tools_not_text', 'allowed_tools_list'
-])
-
-/** Why a main file is not a file of the skill. That it is left out of the manifest is the same mistake. */
-const MAIN_FILE_LEFT_OUT: ReadonlySet<string> =
-  new Set<FindingCode>(['main_file_not_a_file', 'main_file_permission_denied', 'main_file_unreadable'])
-const LEFT_OUT: ReadonlySet<string> =
-  new Set<FindingCode>(['link_outside', 'link_to_folder', 'file_special', 'file_unreadable'])
-
 /** A finding, and what it comes to for each target that minds it. */
 export interface ValidatedFinding {
   readonly found: Finding
@@ -57,7 +42,7 @@ export function validateFindings (subject: Subject): readonly ValidatedFinding[]
   const all = new Set([...subject.skill.findings, ...subject.otherFindings, ...targetFindings(subject)]
     .map((found) => validate(withPosition(withNestedSkills(found, subject), subject), subject)))
   for (const echo of all) {
-    const cause = causeOf(echo, [...all].filter((each) => each !== echo))
+    const cause = causeOf(echo, all)
     if (cause === undefined) continue
     for (const [target, outcome] of echo.outcomes) addOutcome(cause.outcomes, target, outcome)
     all.delete(echo)
@@ -95,28 +80,45 @@ function validate (found: Finding, subject: Subject): ValidatedFinding {
   return { found, outcomes, isOfTargets: possible.length > 0 }
 }
 
-/** The finding on the same mistake, which takes the outcomes of its echo. */
-function causeOf (
-  { found: { code, line, field }, found, outcomes }: ValidatedFinding, others: readonly ValidatedFinding[]
-): ValidatedFinding | undefined {
-  const atLine = (isCause: (code: string) => boolean) =>
-    others.find(({ found: other }) => other.line === line && isCause(other.code))
-  const isYaml = (other: string) => other.startsWith('yaml_')
-  // YAML refuses them, so that they are named there.
-  if (code === 'control_characters') return atLine(isYaml)
-  if (code === 'yaml_not_portable') {
-    return atLine((other) => isYaml(other) && other !== code) ?? atLine((other) => ABOUT_SHAPE.has(other))
+type IsCause = (cause: ValidatedFinding, echo: ValidatedFinding) => boolean
+
+const isYaml: IsCause = ({ found: { code } }) => code.startsWith('yaml_')
+const isOtherYaml: IsCause = (cause, echo) => isYaml(cause, echo) && cause.found.code !== echo.found.code
+const isFlowStyle: IsCause = ({ found: { code } }) => code === 'frontmatter_flow_style'
+const isRepaired: IsCause = ({ found: { code } }) => code === 'yaml_repaired'
+/** About text that is a list, a mapping or a number. */
+const isAboutShape: IsCause = ({ found: { code } }) => /_not_(?:text|mapping)$|^allowed_tools_list$/.test(code)
+const hasField: IsCause = (cause, echo) => cause.found.field === echo.found.field
+const hasOutcomes: IsCause = (cause, echo) =>
+  [...echo.outcomes].every(([target, outcome]) => cause.outcomes.get(target) === outcome)
+/** About a main file that is no file of the skill. The echo says that the manifest does not list it. */
+const isMainFile: IsCause = ({ found: { code, file = '' } }, echo) =>
+  /^main_file_(?:not_a_file|permission_denied|unreadable)$/.test(code) &&
+  echo.found.message.endsWith(`: ${quote(file)}`)
+
+const onLine = (isCause: IsCause): IsCause => (cause, echo) =>
+  cause.found.line === echo.found.line && isCause(cause, echo)
+const UNLISTED = [onLine(isYaml), onLine(isFlowStyle), isRepaired, hasOutcomes]
+
+/** Findings that repeat another one, where there is one that fits: the first test that finds one decides. */
+const CAUSES: Readonly<Record<string, readonly IsCause[]>> = {
+  control_characters: [onLine(isYaml)],
+  yaml_not_portable: [onLine(isOtherYaml), onLine(isAboutShape)],
+  frontmatter_flow_style: [(cause, echo) => hasField(cause, echo) && isAboutShape(cause, echo)],
+  mcp_refused: UNLISTED,
+  discovery_frontmatter_differs: UNLISTED,
+  link_outside: [isMainFile],
+  link_to_folder: [isMainFile],
+  file_special: [isMainFile],
+  file_unreadable: [isMainFile]
+} satisfies Partial<Record<FindingCode, readonly IsCause[]>>
+
+/** Returns the finding on the same mistake, which takes the outcomes of its echo. */
+function causeOf (echo: ValidatedFinding, all: Iterable<ValidatedFinding>): ValidatedFinding | undefined {
+  for (const isCause of CAUSES[echo.found.code] ?? []) {
+    for (const other of all) if (other !== echo && isCause(other, echo)) return other
   }
-  if (code === 'frontmatter_flow_style') {
-    return others.find(({ found: other }) => other.field === field && ABOUT_SHAPE.has(other.code))
-  }
-  if (LEFT_OUT.has(code)) {
-    return others.find(({ found: other }) => MAIN_FILE_LEFT_OUT.has(other.code) && isAbout(found, other.file))
-  }
-  if (!ABOUT_FORM.has(code)) return undefined
-  return atLine((other) => isYaml(other) || other === 'frontmatter_flow_style') ??
-    others.find(({ found: other }) => other.code === 'yaml_repaired') ??
-    others.find((other) => [...outcomes].every(([target, outcome]) => other.outcomes.get(target) === outcome))
+  return undefined
 }
 
 function addOutcome (outcomes: ValidatedFinding['outcomes'], target: TargetName, outcome: Outcome): void {
@@ -125,11 +127,6 @@ function addOutcome (outcomes: ValidatedFinding['outcomes'], target: TargetName,
 
 function worstOf (outcomes: ReadonlyArray<Outcome | undefined>): Outcome {
   return OUTCOMES.findLast((outcome) => outcomes.includes(outcome)) ?? 'ok'
-}
-
-/** Whether a finding names this file alone: names stand at the end of its message. */
-function isAbout ({ message }: Finding, file: string | undefined): boolean {
-  return file !== undefined && message.endsWith(`: ${quote(file)}`)
 }
 
 function verdictOf (target: TargetName, validated: readonly ValidatedFinding[]): TargetVerdict {

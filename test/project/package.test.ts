@@ -219,8 +219,10 @@ t.test('K98: the pre-commit hook validates the skills that are committed', async
   // pre-commit installs what `npm pack` prints. Later versions install from git, where npm runs `prepare` in its cache.
   t.match(packed, /^skillserve-[\d.]+\.tgz\n$/)
   rmSync(join(clone, 'dist'), { recursive: true })
-  execFileSync('npm', ['run', 'prepare'], { cwd: clone, stdio: 'ignore' })
-  t.ok(existsSync(join(clone, 'dist/cli/skillserve.cjs')))
+  writeFileSync(join(cwd, 'bin/npm'), '#!/bin/sh\necho "$@"\n')
+  const env = { PATH: `${join(cwd, 'bin')}:${process.env['PATH']}` }
+  const prepared = execFileSync(process.execPath, ['scripts/prepare.mjs'], { cwd: clone, encoding: 'utf8', env })
+  t.equal(prepared, 'ci --ignore-scripts --global=false\nrun build\n')
   install(cwd)
   const [hook] = load(readFileSync(join(ROOT, '.pre-commit-hooks.yaml'), 'utf8')) as
     ReadonlyArray<{ readonly entry: string, readonly language: string, readonly files: string }>
