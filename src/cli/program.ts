@@ -3,7 +3,7 @@ import { SCOPES } from '../http/callers.ts'
 import { versionText } from '../operator/package-files.ts'
 import { ConfigError, didYouMean, type Setting } from '../operator/setting.ts'
 import { type SettingName, SETTINGS } from '../config/settings.ts'
-import { FAIL_ON, REPORT_FORMATS } from '../validate/report/reporter.ts'
+import type { FailOn, ReportFormat } from '../validate/report.ts'
 import { TARGET_WORDS } from '../verdicts/targets.ts'
 import type { Arguments, RunCommand } from './command.ts'
 
@@ -15,6 +15,8 @@ const HELP_WIDTH = 80
 /** Settings that say which skills there are. */
 const FOLDERS = ['personalDir', 'linkTargets', 'configFile', 'stateDir', 'layout'] as const
 const READING = ['linkTargets', 'stateDir', 'layout'] as const
+const FORMATS = ['text', 'json', 'sarif', 'github'] satisfies ReportFormat[]
+const FAIL_ON = ['error', 'warning', 'info', 'never'] satisfies FailOn[]
 const ALL = Object.keys(SETTINGS) as readonly SettingName[]
 
 /**
@@ -88,7 +90,7 @@ NAME is the folder to make, such as skills/my-skill. Exits with 1 when it is the
     () => import('./commands/validate.ts'), READING)
     .addOption(target)
     .addOption(new Option('--format <FORMAT>',
-      'text (the default), json, sarif, or github for annotations of GitHub Actions').choices(REPORT_FORMATS))
+      'text (the default), json, sarif, or github for annotations of GitHub Actions').choices(FORMATS))
     .addOption(new Option('--fail-on <SEVERITY>', 'error (the default), warning, info or never').choices(FAIL_ON))
     .option('--max-warnings <N>', 'fail with more warnings than N', parseCount)
     .option('--quiet', 'report only what fails')

@@ -1,12 +1,13 @@
 import { existsSync, statSync } from 'node:fs'
 import { dirname, join, relative, resolve, sep } from 'node:path'
 import { Type } from '@sinclair/typebox'
+import { compareCodePoints } from '../core/shared/text.ts'
+import { replaceFile } from '../operator/files.ts'
+import { ConfigError, didYouMean } from '../operator/setting.ts'
 import { readYamlFile } from '../operator/yaml-file.ts'
-import { didYouMean } from '../operator/setting.ts'
-import { MISSING_BASELINE } from './baseline.ts'
-import { FAIL_ON } from './report/reporter.ts'
 import { StringEnum } from '../schemas/typebox.ts'
 import { parseTargets, TARGET_WORDS, type TargetName } from '../verdicts/targets.ts'
+import { FAIL_ON, type FailOn } from './report.ts'
 
 /** What a project has chosen once. It lies next to the skills and in none of them, so it is never served. */
 const PROJECT_FILE = '.skillserve.yaml'
@@ -18,10 +19,15 @@ const ProjectSchema = Type.Object({
   baseline: Type.Optional(Type.String({ minLength: 1, title: 'a file' }))
 }, { additionalProperties: false })
 
+const BaselineSchema = Type.Record(
+  Type.String(), Type.Array(Type.String(), { title: 'a list of codes' }), { title: 'an object of paths' }
+)
+const MISSING_BASELINE = 'does not exist yet: --write-baseline writes it'
+
 /** What the flags of `validate` say otherwise. */
 interface ProjectChoices {
   readonly targets?: readonly TargetName[] | undefined
-  readonly failOn?: typeof FAIL_ON[number] | undefined
+  readonly failOn?: FailOn | undefined
   readonly maxWarnings?: number | undefined
   /** Absolute. */
   readonly baseline?: string | undefined
@@ -30,8 +36,8 @@ interface ProjectChoices {
 }
 
 /**
- * The choices in the nearest `.skillserve.yaml`: next to the skills or, for skills inside the working folder, in a
- * folder above them up to that one.
+ * Reads the choices in the nearest `.skillserve.yaml`: next to the skills or, for skills inside the working folder, in
+ * a folder above them up to that one.
  * @param path a folder of skills, a skill or a SKILL.md, there or not
  * @throws {ConfigError} `FILE:LINE: KEY …`
  */
@@ -39,22 +45,22 @@ export async function readProjectFile (path: string, cwd: string): Promise<Proje
   const file = findProjectFile(resolve(cwd, path), cwd)
   if (file === undefined) return {}
   const project = await readYamlFile(file, ProjectSchema)
-  const { targets = [], fail_on: failOn, max_warnings: maxWarnings, baseline } = project.value
+  const { targets = [], fail_on: failOn, max_warnings: maxWarnings } = project.value
   for (const [index, target] of targets.entries()) {
     if (!('unknown' in parseTargets(target))) continue
     const sentence = `is not a target; allowed: ${TARGET_WORDS.join(', ')}${didYouMean(target, TARGET_WORDS)}`
     throw project.error(['targets', index], sentence)
   }
   const chosen = parseTargets(targets.join(','))
-  const baselineFile = baseline === undefined ? undefined : resolve(dirname(file), baseline)
+  const baseline = project.value.baseline && resolve(dirname(file), project.value.baseline)
   return {
-    ...baselineFile !== undefined && !existsSync(baselineFile) && {
-      missingBaseline: project.error(['baseline'], `${baselineFile} ${MISSING_BASELINE}`)
+    ...baseline !== undefined && !existsSync(baseline) && {
+      missingBaseline: project.error(['baseline'], `${baseline} ${MISSING_BASELINE}`)
     },
     targets: 'unknown' in chosen ? undefined : chosen,
     failOn,
     maxWarnings,
-    baseline: baselineFile
+    baseline
   }
 }
 
@@ -68,4 +74,33 @@ function findProjectFile (path: string, cwd: string): string | undefined {
     if (existsSync(file)) return file
     if (folder === last || folder === dirname(folder)) return undefined
   }
+}
+
+/** Findings that a repository has accepted: codes by the absolute path of the skill. */
+export type Baseline = Map<string, ReadonlySet<string>>
+
+/**
+ * @param file absolute; its paths begin at its folder
+ * @throws {ConfigError} for a file that is not there, or has another shape
+ */
+export async function readBaseline (file: string): Promise<Baseline> {
+  if (!existsSync(file)) throw new ConfigError(`--baseline: ${file} ${MISSING_BASELINE}`)
+  const { value } = await readYamlFile(file, BaselineSchema, '--baseline')
+  return new Map(Object.entries(value).map(([path, codes]) => [resolve(dirname(file), path), new Set(codes)]))
+}
+
+/**
+ * Writes a baseline, sorted so that a change of it is easy to read.
+ * @throws {ConfigError} for a file that is there and is no baseline: it may be precious
+ */
+export async function writeBaseline (file: string, baseline: Baseline): Promise<void> {
+  if (existsSync(file)) {
+    await readBaseline(file).catch((error: Error) => {
+      throw new ConfigError(`--write-baseline writes over baselines only: ${error.message}`)
+    })
+  }
+  const entries = Array.from(baseline, ([path, codes]) =>
+    [relative(dirname(file), path).split(sep).join('/') || '.', [...codes].sort(compareCodePoints)] as const)
+  const sorted = Object.fromEntries(entries.sort(([a], [b]) => compareCodePoints(a, b)))
+  await replaceFile(file, `${JSON.stringify(sorted, null, 2)}\n`, `--baseline: ${file}`)
 }

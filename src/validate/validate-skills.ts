@@ -6,7 +6,7 @@ import { SkillError } from '../core/shared/errors.ts'
 import type { FindingSeverity } from '../core/shared/skill.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
 import { estimateTokens, subjectOf, type TargetName, validateFindings, verdictsOn } from '../verdicts/index.ts'
-import { type Reporter, SEVERITIES, type Totals } from './report/reporter.ts'
+import { type FailOn, type Reporter, SEVERITIES, type Totals } from './report.ts'
 
 /** Skills of one folder, while a command reads them. */
 export interface OpenedSkills {
@@ -25,7 +25,7 @@ interface ValidateOptions {
   readonly targets: readonly TargetName[] | undefined
   readonly reporter: Reporter
   /** Findings of at least this severity are reported. */
-  readonly reportFrom?: FindingSeverity | 'never'
+  readonly reportFrom?: FailOn
   /** Whether a finding of the skill with this path counts no longer. */
   readonly accepts?: (path: string, code: string) => boolean
   /** What a report calls a skill with this path, if not by it. */
@@ -73,7 +73,7 @@ async function readSkill (skills: SkillManager, name: string) {
 }
 
 /** Whether a severity is at least another one. */
-export function reaches (severity: FindingSeverity, least: FindingSeverity | 'never'): boolean {
+export function reaches (severity: FindingSeverity, least: FailOn): boolean {
   return least !== 'never' && SEVERITIES.indexOf(severity) <= SEVERITIES.indexOf(least)
 }
 

@@ -5,7 +5,8 @@ import { fieldPositions } from '../core/format/positions.ts'
 import type { Finding, FindingSeverity } from '../core/shared/skill.ts'
 import { CONDITIONS } from './conditions.ts'
 import { finding, type FindingCode } from './findings.ts'
-import { nestedSkills, targetFindings } from './rules/rules.ts'
+import { nestedSkills } from './rules/files.ts'
+import { targetFindings } from './rules/rules.ts'
 import { frontmatterOf, type Subject } from './subject.ts'
 import { OUTCOMES, type Outcome, outcomesOf, TARGET_NAMES, TARGETS, type TargetName } from './targets.ts'
 
@@ -152,9 +153,9 @@ function withPosition (found: Finding, subject: Subject): Finding {
 }
 
 /** A folder of skills among skills: the finding that SKILL.md is missing names those below. */
-function withNestedSkills (found: Finding, { files = [] }: Subject): Finding {
+function withNestedSkills (found: Finding, subject: Subject): Finding {
   if (found.code !== 'main_file_missing') return found
-  const nested = nestedSkills(files)
+  const nested = nestedSkills(subject)
   if (nested.length === 0) return found
   return {
     ...found,

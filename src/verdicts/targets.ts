@@ -1,6 +1,6 @@
 import { anthropicUpload } from './clients/anthropic-upload.ts'
 import { claudeCode } from './clients/claude-code.ts'
-import { type Client, OUTCOMES, type Outcome } from './clients/client.ts'
+import { type Client, GROUPS, OUTCOMES, type Outcome } from './clients/client.ts'
 import { codex } from './clients/codex.ts'
 import { discovery010, discovery020 } from './clients/discovery.ts'
 import { geminiCli } from './clients/gemini-cli.ts'
@@ -44,19 +44,12 @@ export const TARGET_NAMES = Object.keys(TARGETS) as readonly TargetName[]
 
 const CLIENTS: ReadonlyArray<readonly [TargetName, Client]> = TARGET_NAMES.map((name) => [name, TARGETS[name]])
 
-const inGroup = (group: Client['group']): readonly TargetName[] =>
-  CLIENTS.flatMap(([name, client]) => client.group === group ? name : [])
-
 /** Targets that mostly agree. A caller may choose a group by its name. */
-export const TARGET_GROUPS = {
-  validators: inGroup('validators'),
-  uploads: inGroup('uploads'),
-  agents: inGroup('agents'),
-  indexes: inGroup('indexes')
-} as const
+export const TARGET_GROUPS = Object.fromEntries(GROUPS.map((group) =>
+  [group, CLIENTS.flatMap(([name, client]) => client.group === group ? name : [])]))
 
 /** What a caller may write besides aliases. */
-export const TARGET_WORDS = [...TARGET_NAMES, ...Object.keys(TARGET_GROUPS), 'all'] as const
+export const TARGET_WORDS = [...TARGET_NAMES, ...GROUPS, 'all'] as const
 
 const BY_WORD: ReadonlyMap<string, readonly TargetName[]> = new Map([
   ['all', TARGET_NAMES],

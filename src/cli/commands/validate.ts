@@ -3,11 +3,9 @@ import { ConfigError, didYouMean, quote } from '../../operator/setting.ts'
 import { counted } from '../../core/shared/text.ts'
 import { hasColor } from '../../log.ts'
 import { isAddress } from '../../sources/address/address.ts'
-import { type Baseline, readBaseline, writeBaseline } from '../../validate/baseline.ts'
 import { fixAll } from '../../validate/fix.ts'
-import { readProjectFile } from '../../validate/project-file.ts'
-import { REPORTERS } from '../../validate/report/index.ts'
-import { type FAIL_ON, type Reporter, type ReportFormat, SEVERITIES } from '../../validate/report/reporter.ts'
+import { type Baseline, readBaseline, readProjectFile, writeBaseline } from '../../validate/project-file.ts'
+import { type FailOn, type Reporter, REPORTERS, type ReportFormat, SEVERITIES } from '../../validate/report.ts'
 import { type OpenedSkills, pathInRepository, reaches, validate } from '../../validate/validate-skills.ts'
 import { runOnChanges } from '../../validate/watch.ts'
 import { parseTargets, TARGET_WORDS, type TargetName } from '../../verdicts/targets.ts'
@@ -24,7 +22,7 @@ const CLEAR_SCREEN = '\u001B[2J\u001B[3J\u001B[H'
 interface Options extends ReadOptions {
   readonly target?: readonly string[]
   readonly format?: ReportFormat
-  readonly failOn?: typeof FAIL_ON[number] | undefined
+  readonly failOn?: FailOn | undefined
   readonly maxWarnings?: number | undefined
   readonly quiet?: true
   readonly fix?: true

@@ -7,6 +7,9 @@ export const OUTCOMES = ['ok', 'warned', 'changed', 'cut', 'not_loaded', 'refuse
 
 export type Outcome = typeof OUTCOMES[number]
 
+/** Clients that mostly agree. */
+export const GROUPS = ['validators', 'uploads', 'agents', 'indexes'] as const
+
 /** A finding that has an outcome, and the fact about the skill that it needs, if it needs one. */
 type Rule = FindingCode | { readonly code: FindingCode, readonly when: ConditionName }
 
@@ -17,8 +20,7 @@ export interface Client {
   readonly source: string
   /** The day on which they were read: clients change monthly. */
   readonly read: string
-  /** Clients that mostly agree. */
-  readonly group?: 'validators' | 'uploads' | 'agents' | 'indexes'
+  readonly group?: typeof GROUPS[number]
   /** Other names that a caller may use. */
   readonly aliases?: readonly string[]
   /** What it does with a skill that has one of these findings. It takes all others. */

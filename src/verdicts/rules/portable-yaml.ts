@@ -5,25 +5,20 @@ import { fieldPositions } from '../../core/format/positions.ts'
 import { MAX_FRONTMATTER_BYTES, MAX_FRONTMATTER_DEPTH } from '../../core/shared/limits.ts'
 import type { Finding } from '../../core/shared/skill.ts'
 import { quote } from '../../core/shared/text.ts'
-import { finding } from '../findings.ts'
+import { finding, type FindingCode } from '../findings.ts'
 
 /** Lines of one skill that are reported; an author who has fixed these sees the next ones. */
 const MAX_LINES = 10
 
-/** Something in the frontmatter on which parsers of YAML disagree. */
+/** Something on which parsers of YAML disagree. */
 interface Construct {
+  readonly offset: number
   readonly what: string
   readonly fix: string
-  readonly isFlowStyle?: true
+  readonly code?: FindingCode
 }
 
-/** A construct, by its offset in a part of the main file. */
-type Place = readonly [offset: number, construct: Construct]
 type Marks = ReadonlyArray<readonly [mark: RegExp, what: string, fix: string]>
-
-const FLOW_STYLE: Construct =
-  { what: 'a list or mapping in brackets', fix: 'Write lists and mappings as indented lines', isFlowStyle: true }
-const ANCHOR_OR_TAG: Construct = { what: 'an anchor or a tag', fix: "Remove the word that begins with '&' or '!'" }
 
 /** What is not portable wherever it stands between the fences. */
 const MARKS: Marks = [
@@ -59,65 +54,70 @@ export function portabilityFindings (mainFile: Buffer): readonly Finding[] {
   const location = locateFrontmatter(mainFile)
   if (location.kind !== 'found' || location.end - location.start > MAX_FRONTMATTER_BYTES) return []
   const { start, end, bodyStart } = location
+  const opening = mainFile.toString('utf8', 0, start)
   const source = mainFile.toString('utf8', start, end)
-  const parts = [
-    { firstLine: 1, text: mainFile.toString('utf8', 0, start), marks: FENCE_MARKS },
-    { firstLine: 2, text: source, marks: MARKS, events: eventsIn(source) },
-    { firstLine: source.split('\n').length + 1, text: mainFile.toString('utf8', end, bodyStart), marks: FENCE_MARKS }
-  ]
+  const closing = mainFile.toString('utf8', end, bodyStart)
   const fields = [...fieldPositions(source)]
-  const firsts = new Map<string, Finding>()
-  for (const { firstLine, text, marks, events = [] } of parts) {
-    const places = [...findMarks(text, marks), ...events.flatMap((event) => placesOfEvent(event, text))]
-    for (const [offset, { what, fix, isFlowStyle }] of places.toSorted(([a], [b]) => a - b)) {
-      const { line: lineInPart, column } = positionAt(text, offset)
-      const line = firstLine + lineInPart - 1
-      const code = isFlowStyle === true ? 'frontmatter_flow_style' : 'yaml_not_portable'
-      const key = isFlowStyle === true ? code : String(line)
-      if (firsts.has(key) || firsts.size === MAX_LINES) continue
-      const field = isFlowStyle && fields.findLast(([, begin]) => begin.line <= line)?.[0]
-      firsts.set(key, finding(code, `line ${line} of SKILL.md has ${what}`, fix, field, { line, column }))
-    }
+  const firsts = new Map<unknown, Finding>()
+  const constructs = [
+    ...marksIn(opening, FENCE_MARKS),
+    ...[...marksIn(source, MARKS), ...nodesIn(source)].map(moveBy(opening.length)),
+    ...marksIn(closing, FENCE_MARKS).map(moveBy(opening.length + source.length))
+  ]
+  for (const { offset, what, fix, code = 'yaml_not_portable' } of constructs.toSorted((a, b) => a.offset - b.offset)) {
+    const position = positionAt(`${opening}${source}${closing}`, offset)
+    const { line } = position
+    const isFlowStyle = code === 'frontmatter_flow_style'
+    const key = isFlowStyle ? code : line
+    if (firsts.has(key) || firsts.size === MAX_LINES) continue
+    const field = isFlowStyle ? fields.findLast(([, begin]) => begin.line <= line)?.[0] : undefined
+    firsts.set(key, finding(code, `line ${line} of SKILL.md has ${what}`, fix, field, position))
   }
   return [...firsts.values()]
 }
 
-function findMarks (text: string, marks: Marks): Place[] {
-  return marks.flatMap(([mark, what, fix]) =>
-    Array.from(text.matchAll(mark), ({ index }): Place => [index, { what, fix }]))
+function moveBy (distance: number): (construct: Construct) => Construct {
+  return (construct) => ({ ...construct, offset: construct.offset + distance })
 }
 
-/** What is not YAML has no values. */
-function eventsIn (source: string): readonly Event[] {
+function marksIn (text: string, marks: Marks): Construct[] {
+  return marks.flatMap(([mark, what, fix]) =>
+    Array.from(text.matchAll(mark), ({ index: offset }) => ({ offset, what, fix })))
+}
+
+/** Finds anchors, tags, brackets, values of implicit types and escapes. What is not YAML has none. */
+function nodesIn (source: string): Construct[] {
   try {
-    return parseEvents(source, { maxDepth: MAX_FRONTMATTER_DEPTH })
+    return parseEvents(source, { maxDepth: MAX_FRONTMATTER_DEPTH }).flatMap((event) => constructsOf(event, source))
   } catch {
     return []
   }
 }
 
-function placesOfEvent (event: Event, source: string): Place[] {
+function constructsOf (event: Event, source: string): Construct[] {
   if (!('tagStart' in event)) return []
-  const places: Place[] = []
-  const mark = Math.max(event.anchorStart, event.tagStart)
-  if (mark !== -1) places.push([mark, ANCHOR_OR_TAG])
+  const constructs: Construct[] = []
+  const offset = Math.max(event.anchorStart, event.tagStart)
+  const remove = "Remove the word that begins with '&' or '!'"
+  if (offset !== -1) constructs.push({ offset, what: 'an anchor or a tag', fix: remove })
   if (event.type !== EVENT_ID.SCALAR) {
-    if (event.style === COLLECTION_STYLE.FLOW) places.push([event.start, FLOW_STYLE])
-    return places
+    if (event.style !== COLLECTION_STYLE.FLOW) return constructs
+    const [what, fix] = ['a list or mapping in brackets', 'Write lists and mappings as indented lines']
+    return [...constructs, { offset: event.start, what, fix, code: 'frontmatter_flow_style' }]
   }
   const { style, valueStart, valueEnd } = event
   const value = source.slice(valueStart, valueEnd)
   const type = style === SCALAR_STYLE.PLAIN ? implicitTypeOf(value) : undefined
   if (type !== undefined) {
     const what = `${quote(value)} without quotes, which is ${type} to some readers and text to others`
-    places.push([valueStart, { what, fix: `Put ${quote(value)} in double quotes` }])
+    constructs.push({ offset: valueStart, what, fix: `Put ${quote(value)} in double quotes` })
   }
   for (const { 0: escape, index } of style === SCALAR_STYLE.DOUBLE_QUOTED ? value.matchAll(ESCAPE) : []) {
     if (!BAD_ESCAPE.test(escape)) continue
     const what = `the escape ${quote(escape)}, which is no whole character: some readers refuse it`
-    places.push([valueStart + index, { what, fix: 'Write the character itself' }])
+    constructs.push({ offset: valueStart + index, what, fix: 'Write the character itself' })
   }
-  return places
+  return constructs
 }
 
 /** What a value without quotes is to some parsers, where it is text to others. */

@@ -1,22 +1,18 @@
 import { type Position, quoteList } from '../../core/format/findings.ts'
-import { isMainFile } from '../../core/format/main-files.ts'
 import { fieldPositions } from '../../core/format/positions.ts'
 import { isJsonObject, own, ownText } from '../../core/shared/json.ts'
-import type { Finding, ListedFile } from '../../core/shared/skill.ts'
-import { counted, quote } from '../../core/shared/text.ts'
+import type { Finding } from '../../core/shared/skill.ts'
 import { CONDITIONS } from '../conditions.ts'
 import { finding, type FindingCode } from '../findings.ts'
 import { MAX_CLAUDE_LISTING_CHARACTERS } from '../limits.ts'
-import { bytesOf, frontmatterOf, type Subject } from '../subject.ts'
+import { frontmatterOf, type Subject } from '../subject.ts'
 import { bodyFindings } from './body.ts'
-import { scanNames } from './file-names.ts'
+import { fileFindings } from './files.ts'
 import { scanText } from './text-scan.ts'
 import { portabilityFindings } from './portable-yaml.ts'
 
 /** What installers leave in `metadata`: `gh skill` writes `github-*` and `local-path`. */
 export const INSTALLER_KEY = /^(?:github-.+|local-path)$/
-
-const NESTED_MAIN_FILE = /^(.+)\/SKILL\.md$/i
 
 /** Spellings of true and false that Claude Code takes. */
 export const YES: ReadonlySet<unknown> = new Set([true, 1, 'true', 'yes', 'on', '1'])
@@ -29,13 +25,8 @@ export function targetFindings (subject: Subject): readonly Finding[] {
   return [
     ...isText ? [...portabilityFindings(mainFile), ...bodyFindings(mainFile, files), ...scanText(`${mainFile}`)] : [],
     ...checkFields(subject),
-    ...files === undefined ? [] : [...checkNested(files), ...scanNames(files), ...checkSize(subject)]
+    ...fileFindings(subject)
   ]
-}
-
-/** Names of folders inside a skill that have a main file of their own, the first ones first. */
-export function nestedSkills (files: readonly ListedFile[]): readonly string[] {
-  return files.flatMap(({ path }) => NESTED_MAIN_FILE.exec(path)?.[1] ?? [])
 }
 
 function * checkFields (subject: Subject): Generator<Finding> {
@@ -80,21 +71,4 @@ function shapeOf (source: string, position: Position | undefined): readonly [cod
   // A blank line in a value is a line break.
   const isContinued = /^[ \t]+[^\s#]/.test(others.find((line) => line.trim() !== '') ?? '')
   return isContinued ? ['description_not_one_line', 'has several lines'] : []
-}
-
-function checkNested (files: readonly ListedFile[]): Finding[] {
-  const nested = nestedSkills(files)
-  const [first] = nested
-  if (first === undefined || !files.some(({ path }) => isMainFile(path))) return []
-  const sentence = `folders inside the skill are skills themselves: ${quoteList(nested)}`
-  const fix = `Move ${quote(first)} out of the skill, or rename its SKILL.md`
-  return [{ ...finding('nested_skills', sentence, fix), file: `${first}/SKILL.md` }]
-}
-
-function checkSize (subject: Subject): Finding[] {
-  if (!CONDITIONS.too_large_for_anthropic(subject) && !CONDITIONS.too_large_for_openai(subject)) return []
-  const { files = [] } = subject
-  const size = `${counted(files.length, 'file')} and ${counted(bytesOf(subject), 'byte')}`
-  const fix = 'Split the skill, or move large files out of it'
-  return [finding('upload_too_large', `the skill has ${size}, more than uploads take`, fix)]
 }

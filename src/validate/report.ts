@@ -1,0 +1,222 @@
+import { basename } from 'node:path/posix'
+import { encodePath } from '../core/shared/paths.ts'
+import type { CatalogSkill, Finding, FindingSeverity } from '../core/shared/skill.ts'
+import { counted, grouped, printable } from '../core/shared/text.ts'
+import { readPackageVersion } from '../operator/package-files.ts'
+import type { TargetName, TargetVerdict, TokenEstimate } from '../verdicts/index.ts'
+import { listedTokens, roundTokens } from '../verdicts/tokens.ts'
+import { FINDINGS } from './findings.ts'
+
+export const SEVERITIES: readonly FindingSeverity[] = ['error', 'warning', 'info']
+export const FAIL_ON = ['error', 'warning', 'info', 'never'] as const
+export type FailOn = typeof FAIL_ON[number]
+
+/** One skill in a report. */
+export interface SkillReport {
+  /** Its folder as the caller's paths name it, with `/` between segments. */
+  readonly path: string
+  readonly skill: CatalogSkill
+  /** Null when its files cannot be listed. */
+  readonly revision: string | null
+  readonly verdicts: readonly TargetVerdict[]
+  /** Those that are to be reported. */
+  readonly findings: readonly Finding[]
+  readonly tokens: () => TokenEstimate
+}
+
+export interface Totals {
+  skills: number
+  /** Findings by severity, reported or not. */
+  error: number
+  warning: number
+  info: number
+  /** Findings that a baseline accepts; counted nowhere else. */
+  accepted: number
+}
+
+/** Writes a report piece by piece: nothing of a skill is kept. */
+export interface Reporter {
+  readonly skill: (report: SkillReport) => void
+  readonly end?: (totals: Totals) => void
+}
+
+interface ReporterOptions {
+  readonly print: (text: string) => void
+  /** Undefined when the caller has chosen none. */
+  readonly targets: readonly TargetName[] | undefined
+  readonly hasColor: boolean
+}
+
+/** The formats of a report, each with what begins one. */
+export const REPORTERS = { text: reportText, json: reportJson, sarif: reportSarif, github: reportAnnotations } as const
+export type ReportFormat = keyof typeof REPORTERS
+
+const DOCUMENTATION = 'https://github.com/skillserve/skillserve/blob/main/docs/findings.md'
+const LEVELS: Readonly<Record<FindingSeverity, string>> = { error: 'error', warning: 'warning', info: 'note' }
+
+/** Returns the path of the file that a finding is about, from where the caller is. */
+function fileOf ({ path }: SkillReport, file: string | undefined): string {
+  return file === undefined ? path : path === '.' ? file : `${path.replace(/\/$/, '')}/${file}`
+}
+
+/** Returns a place for hosts that show no folders: findings about a whole skill are shown at its main file. */
+function positionOf (report: SkillReport, { file, line = 1, column }: Finding) {
+  return { file: fileOf(report, file ?? basename(report.skill.metadata.path)), line, column }
+}
+
+const PLAIN = '\u001B[0m'
+const COLORS: Readonly<Record<FindingSeverity | 'dim', string>> = {
+  error: '\u001B[31m', warning: '\u001B[33m', info: '\u001B[36m', dim: '\u001B[2m'
+}
+const MAX_NAMED_CLIENTS = 3
+
+/** For people: a line for each finding, its fix below, and the totals last. */
+function reportText ({ print, targets, hasColor }: ReporterOptions): Reporter {
+  const explained = new Set<string>()
+  let listed = 0
+  let only: TokenEstimate | undefined
+  const paint = (color: keyof typeof COLORS, text: string): string =>
+    hasColor ? `${COLORS[color]}${text}${PLAIN}` : text
+
+  function describe (report: SkillReport, found: Finding): string {
+    const { severity, code, message, fix, file, line, column = 1, targets: clients = [] } = found
+    const position = `${shown(fileOf(report, file))}${line === undefined ? '' : `:${line}:${column}`}`
+    const more = clients.length - MAX_NAMED_CLIENTS
+    const named = `${clients.slice(0, MAX_NAMED_CLIENTS).join(', ')}${more > 0 ? ` and ${more} more` : ''}`
+    const lines = [
+      `${position}  ${paint(severity, severity)}  ${code}  ${printable(message)}`,
+      `    fix: ${printable(fix)}`,
+      ...clients.length > 0 ? [paint('dim', `    matters to: ${named}`)] : [],
+      ...explained.has(code) ? [] : [paint('dim', `    see: ${DOCUMENTATION}#${code}`)]
+    ]
+    explained.add(code)
+    return `${lines.join('\n')}\n`
+  }
+
+  return {
+    skill (report) {
+      const { findings, verdicts, path, skill, tokens } = report
+      // The bodies of thousands of skills take a second: only that of a single one is counted.
+      only = listed === 0 ? tokens() : undefined
+      listed += listedTokens(skill.metadata)
+      const isSaid = findings.length > 0 || (targets !== undefined && verdicts.some(({ verdict }) => verdict !== 'ok'))
+      if (!isSaid) return
+      const said = verdicts.map(({ target, verdict }) => `${target} ${verdict}`).join(', ')
+      const head = targets === undefined ? '' : `${shown(path)}: ${said}\n`
+      print(`${head}${findings.map((found) => describe(report, found)).join('')}\n`)
+    },
+    end ({ skills, accepted, ...totals }) {
+      const counts = SEVERITIES.filter((severity) => totals[severity] > 0)
+        .map((severity) => counted(totals[severity], severity))
+      print([
+        `${counted(skills, 'skill')}: ${counts.join(', ') || 'no findings'}`,
+        accepted > 0 ? `, ${accepted} accepted by the baseline` : '',
+        `; about ${grouped(roundTokens(listed))} tokens in each turn`,
+        only?.body == null ? '' : `, ${grouped(only.body)} in use`,
+        only?.all_files == null ? '' : `, ${grouped(only.all_files)} with all files`,
+        '\n'
+      ].join(''))
+    }
+  }
+}
+
+/** CI services take some beginnings of a line for commands. */
+function shown (path: string): string {
+  const text = printable(path)
+  return /^(?:::|##)/.test(text) ? `./${text}` : text
+}
+
+/** For programs: one JSON object, the skills in the shape of `POST /validate`. */
+function reportJson ({ print }: ReporterOptions): Reporter {
+  let separator = '\n'
+  print('{"skills":[')
+  return {
+    skill ({ path, skill: { name, valid }, revision, verdicts, findings, tokens }) {
+      const entry = { path, skill_name: name, revision, valid, tokens: tokens(), targets: verdicts, findings }
+      print(`${separator}${printable(JSON.stringify(entry))}`)
+      separator = ',\n'
+    },
+    end ({ skills, error, warning, info, accepted }) {
+      const totals = { skills, errors: error, warnings: warning, infos: info, accepted }
+      print(`\n],"totals":${JSON.stringify(totals)}}\n`)
+    }
+  }
+}
+
+/** Annotations of GitHub Actions: workflow commands, one in each line. */
+function reportAnnotations ({ print }: ReporterOptions): Reporter {
+  const data = (text: string) => printable(text).replaceAll('%', '%25')
+  const property = (text: string) => data(text).replaceAll(':', '%3A').replaceAll(',', '%2C')
+  return {
+    skill (report) {
+      for (const found of report.findings) {
+        const { file, line, column } = positionOf(report, found)
+        const level = found.severity === 'info' ? 'notice' : found.severity
+        const place = `file=${property(file)},line=${line}${column === undefined ? '' : `,col=${column}`}`
+        print(`::${level} ${place},title=${found.code}::${data(`${found.message}. ${found.fix}`)}\n`)
+      }
+    }
+  }
+}
+
+/** GitHub's code scanning takes so many in one run. */
+const MAX_RESULTS = 25_000
+const SCHEMA = 'https://json.schemastore.org/sarif-2.1.0.json'
+/** What ends the text of a link (SARIF 2.1.0 §3.11.6), and the backslashes before it, which may escape it. */
+const LINK_TEXT_END = /(?<!\\)((?:\\\\)*)\]\(/g
+
+/** SARIF 2.1.0, for code scanning: one run, a rule for each code. */
+function reportSarif ({ print }: ReporterOptions): Reporter {
+  let count = 0
+  const rules = Object.entries(FINDINGS).map(([code, [severity, summary]]) => {
+    const helpUri = `${DOCUMENTATION}#${code}`
+    return {
+      id: code,
+      shortDescription: { text: summary },
+      // SARIF does not ask for it, and code scanning does.
+      fullDescription: { text: `${summary}.` },
+      help: { text: `${summary}. See ${helpUri}`, markdown: `${summary}. [More](${helpUri})` },
+      helpUri,
+      defaultConfiguration: { level: LEVELS[severity] }
+    }
+  })
+  const informationUri = 'https://github.com/skillserve/skillserve'
+  const driver = { name: 'skillserve', version: readPackageVersion(), informationUri, rules }
+  print(
+    `{"$schema":"${SCHEMA}","version":"2.1.0","runs":[{"tool":{"driver":${JSON.stringify(driver)}},` +
+    '"columnKind":"utf16CodeUnits","results":['
+  )
+  return {
+    skill (report) {
+      for (const found of report.findings) {
+        if (++count > MAX_RESULTS) continue
+        print(`${count === 1 ? '' : ','}\n${printable(JSON.stringify(toResult(report, found)))}`)
+      }
+    },
+    end () {
+      const text = `${count - MAX_RESULTS} more findings are left out: code scanning takes ${MAX_RESULTS} in a run`
+      const invocation = {
+        executionSuccessful: true,
+        ...count > MAX_RESULTS && { toolExecutionNotifications: [{ level: 'warning', message: { text } }] }
+      }
+      print(`\n],"invocations":[${JSON.stringify(invocation)}]}]}\n`)
+    }
+  }
+}
+
+function toResult (report: SkillReport, found: Finding): object {
+  const { code, severity, message, fix, targets } = found
+  const { file, line, column } = positionOf(report, found)
+  // Viewers take braces for arguments (§3.11.5) and `[text](address)` for a link.
+  const text = `${message}. ${fix}.`.replaceAll(/[{}]/g, '$&$&').replaceAll(LINK_TEXT_END, '$1\\](')
+  const uri = encodePath(file)
+  const artifactLocation = file.startsWith('/') ? { uri: `file://${uri}` } : { uri, uriBaseId: '%SRCROOT%' }
+  const region = { startLine: line, ...column !== undefined && { startColumn: column } }
+  return {
+    ruleId: code,
+    level: LEVELS[severity],
+    message: { text },
+    locations: [{ physicalLocation: { artifactLocation, region } }],
+    ...targets !== undefined && { properties: { targets } }
+  }
+}
