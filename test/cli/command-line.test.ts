@@ -1,16 +1,20 @@
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
+import { gzipSync } from 'node:zlib'
 import t, { type Test } from 'tap'
 import { checkSkillsFolder } from '../../src/cli/folders.ts'
 import { createProgram } from '../../src/cli/program.ts'
-import { ConfigError } from '../../src/operator/setting.ts'
 import { SETTINGS } from '../../src/config/settings.ts'
+import { ConfigError } from '../../src/operator/setting.ts'
 import { runHere } from '../helper/command-line.ts'
-import { skills } from '../helper/skills.ts'
+import { createRepository, skillFiles } from '../helper/git.ts'
+import { runProcess, startProcess } from '../helper/process.ts'
+import { makeKeyPair, sign } from '../helper/signing.ts'
+import { skill, skills, skillText } from '../helper/skills.ts'
 
 const COMMANDS = createProgram(() => {}, async () => {}).commands.map((command) => command.name())
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
@@ -240,4 +244,193 @@ t.test('K82: completion in bash has commands, flags, values and paths', async (t
     [['skills', '--por'], ['--port']],
     [['serve', '--lock'], ['--locked']]
   ] as const) t.strictSame(complete(...words), expected, words.join(' '))
+})
+
+interface Line {
+  readonly event: string
+  readonly outcome?: string
+  readonly day?: number
+  readonly caller?: string
+  readonly target?: object
+}
+
+function linesOf (lines: readonly Line[]): string {
+  return lines.map(({ event, outcome = 'success', day = 1, caller = 'ann', target = {} }) => {
+    const principal = caller.includes('.') ? { kind: 'anonymous' } : { kind: 'token', id: `token:${caller}` }
+    const source = { address: caller }
+    return `${JSON.stringify({ time: `2026-11-0${day}T10:00:00Z`, event, outcome, principal, source, target })}\n`
+  }).join('')
+}
+
+const LINES: readonly Line[] = [
+  { event: 'service.started' },
+  { event: 'skill.read', target: { skill: 'calculator' } },
+  { event: 'skill.read', outcome: 'not_modified', caller: 'bob', target: { skill: 'calculator' } },
+  { event: 'skill.file_read', day: 2, target: { skill: 'weather', path: 'a.md' } },
+  { event: 'skill.read', outcome: 'not_found', target: { skill: 'nope' } },
+  { event: 'skill.search', target: { query: '=cmd|"x"', results: 0 } },
+  { event: 'skill.search', target: { query: 'sums', results: 2 } },
+  { event: 'auth.failed', outcome: 'denied', caller: '192.0.2.1', target: { code: 'invalid_token' } },
+  { event: 'access.denied', outcome: 'denied', caller: '192.0.2.2', target: { code: 'invalid_token' } }
+]
+
+/** Two logs, the older one rotated and compressed. */
+function writeLogs (t: Test): string {
+  const folder = t.testdir({
+    skills: { calculator: skill('calculator'), weather: skill('weather'), old: skill('old') }
+  })
+  writeFileSync(join(folder, 'audit.jsonl'), `${linesOf(LINES.slice(4))}half a li`)
+  writeFileSync(join(folder, 'audit.jsonl.1.gz'), gzipSync(linesOf(LINES.slice(0, 4))))
+  return folder
+}
+
+t.test('K96: usage counts reads, callers, what nobody read, empty searches and refusals', async (t) => {
+  const cwd = writeLogs(t)
+  const files = ['audit.jsonl', 'audit.jsonl.1.gz']
+  const text = await runHere(['usage', ...files, '--roots', 'skills'], { cwd })
+  t.equal(text.code, 0)
+  t.match(text.stderr, /1 line skipped: not written by an audit log/)
+  t.match(text.stdout, /SKILL +READS +CALLERS\n"calculator" +2 +2\n"weather" +1 +1\n/)
+  t.match(text.stdout, 'Skills that were never read: "old"\n')
+  t.match(text.stdout, /"invalid_token" +2 +2\n/)
+
+  const json = JSON.parse((await runHere(['usage', ...files, '--format', 'json', '--by', 'day'], { cwd })).stdout)
+  t.same(json, {
+    skills: [
+      { day: '2026-11-01', name: 'calculator', count: 2, callers: 2 },
+      { day: '2026-11-02', name: 'weather', count: 1, callers: 1 }
+    ],
+    never_read: [],
+    empty_searches: [{ day: '2026-11-01', name: '=cmd|"x"', count: 1, callers: 1 }],
+    refusals: [{ day: '2026-11-01', name: 'invalid_token', count: 2, callers: 2 }]
+  })
+
+  const csv = (await runHere(['usage', ...files, '--format', 'csv'], { cwd })).stdout
+  t.match(csv, 'kind,day,name,count,callers\r\nskill,,calculator,2,2\r\n')
+  t.match(csv, 'empty_search,,"\'=cmd|""x""",1,1\r\n', 'a formula is a text')
+})
+
+t.test('K96: a log that is missing or damaged is one sentence', async (t) => {
+  const cwd = t.testdir({ 'bad.gz': 'no gzip' })
+  for (const file of ['missing.jsonl', 'bad.gz', '.']) {
+    const { code, stdout, stderr } = await runHere(['usage', file], { cwd })
+    t.match({ code, stdout }, { code: 1, stdout: '' }, file)
+    t.match(stderr, /^skillserve: \S+ cannot be read \([^\n]+\)\n$/)
+  }
+})
+
+t.test('K96: the audit log of a service is counted as it was read', async (t) => {
+  const folder = t.testdir({ skills: { calculator: skill('calculator'), weather: skill('weather') } })
+  const log = join(folder, 'audit.jsonl')
+  const service = await startProcess(t, { args: [join(folder, 'skills')], env: { AUDIT_LOG: log } })
+  for (const path of ['/skills/calculator', '/catalog?q=nothing-fits', '/skills/calculator/archive.zip']) {
+    await (await fetch(service.url + path)).arrayBuffer()
+  }
+  await service.stop()
+  const { stdout } = await runProcess(t,
+    { args: ['usage', log, '--format', 'json', '--roots', join(folder, 'skills')] })
+  t.match(JSON.parse(stdout), {
+    skills: [{ name: 'calculator', count: 2, callers: 1 }],
+    never_read: ['weather'],
+    empty_searches: [{ name: 'nothing-fits', count: 1 }]
+  })
+})
+
+const runWithState = (cwd: string, ...argv: readonly string[]) => runWith({}, cwd, ...argv)
+
+async function runWith (env: Readonly<Record<string, string>>, cwd: string, ...argv: readonly string[]) {
+  return await runHere(argv, { cwd, env: { STATE_DIR: join(cwd, 'state'), ...env } })
+}
+
+t.test('K83: wherever a folder can be given, so can a source', async (t) => {
+  const repository = createRepository(t)
+  const commit = repository.commit({ ...skillFiles('a', 'b'), 'skills/b/SKILL.md': '---\nname: b\n---\n' })
+  const address = `git+file://${repository.path}`
+  const cwd = t.testdirName
+  t.strictSame(await runWithState(cwd, 'sync', '--once', address),
+    { code: 0, stdout: `repo: main@sha1:${commit}, 2 skills\n`, stderr: '' })
+  t.match(await runWithState(cwd, 'validate', address), { code: 1, stdout: /repo\/b/ })
+  mkdirSync(join(cwd, 'ci'))
+  t.match(await runWithState(cwd, 'validate', address, '--baseline', 'ci/base.json', '--write-baseline'), { code: 0 })
+  t.match(JSON.parse(readFileSync(join(cwd, 'ci/base.json'), 'utf8')), { '../repo/b': Array },
+    'a skill of a source lies in a folder of its name')
+  t.match(await runWithState(cwd, 'validate', address, '--baseline', 'ci/base.json'), { code: 0 })
+  t.match(await runWithState(cwd, 'validate', address, '--fix'), { code: 2, stderr: /--fix is for folders/ })
+  t.match(await runWithState(cwd, 'lock', address), { code: 0, stdout: 'skills.lock: 2 skills\n' })
+  t.match(readFileSync(join(cwd, 'skills.lock'), 'utf8'), /"a": sha256:/)
+  t.match(await runWithState(cwd, 'verify', address, '--locked', 'skills.lock'), { code: 0, stdout: /ok {7}"a"/ })
+  t.match(await runWithState(cwd, 'export', 'out', `${address}#main:skills`), { stdout: /1 skill in|2 skills in/ })
+  t.ok(existsSync(join(cwd, 'out/.well-known')))
+
+  writeFileSync(join(cwd, 'access.yaml'), 'rules:\n  - { groups: [docs], roots: [repo], skills: [a] }\n')
+  const asked = ['access', 'access.yaml', address, '--as', 'group:docs', '--state-dir', join(cwd, 'other')] as const
+  t.match(await runWithState(cwd, ...asked), { code: 0, stdout: /and sees 1 skill\na {2}repo {2}/ })
+
+  writeFileSync(join(cwd, 'sources.yaml'),
+    `sources:\n  - git: file://${repository.path}\n    name: team\n  - git: file://${repository.path}-none\n    name: none\n    optional: true\n`)
+  t.match(await runWithState(cwd, 'sync', '--config', 'sources.yaml'),
+    { code: 0, stdout: /^(?=[^]*^team: main@)[^]*^the source none cannot be read: [^\n]+ \(not_found\)$/m },
+    'one that is optional may fail')
+  const leftOut = 'the source none cannot be read: there is no such repository, or the service may not read it ' +
+    '(not_found); it is optional, so the command goes on without it\n'
+  t.match(await runWithState(cwd, 'lock', '--config', 'sources.yaml'),
+    { code: 0, stdout: 'skills.lock: 2 skills\n', stderr: leftOut }, 'for lock too, which says so')
+  t.match(await runWithState(cwd, 'export', 'again', '--config', 'sources.yaml'), { stdout: /1 skill in /, stderr: leftOut })
+  rmSync(repository.path, { recursive: true })
+  t.match(await runWithState(cwd, 'lock', '--config', 'sources.yaml'),
+    { code: 1, stderr: /^[^\n]*the source team cannot be read/ })
+  writeFileSync(join(cwd, 'sources.yaml'),
+    `sources:\n  - git: file://${repository.path}\n    name: team\n    optional: true\n`)
+  t.match(await runWithState(cwd, 'lock', '--config', 'sources.yaml'),
+    { code: 0, stdout: 'skills.lock: 2 skills\n', stderr: /^skillserve: the source team cannot be read: [^\n]*\(not_found\); it is optional, so its last state counts\n$/ })
+  writeFileSync(join(cwd, 'sources.yaml'), `sources:\n  - git: file://${repository.path}-none\n    optional: true\n`)
+  t.match(await runWithState(cwd, 'lock', '--config', 'sources.yaml'),
+    { code: 1, stderr: /goes on without it\n[^\n]*there are no skills\n$/ })
+  t.match(await runWithState(cwd, ...asked), { code: 1, stderr: /the source repo cannot be read: / },
+    'a file is not validated by skills that are not there')
+  t.match(await runWithState(cwd, 'sync', address),
+    { code: 1, stdout: /^the source repo cannot be read: there is no such repository, or the service may not read it \(not_found\)\n$/ })
+  t.match(await runWithState(cwd, 'lock', address),
+    { code: 1, stderr: /the source repo cannot be read: there is no such repository, or the service may not read it \(not_found\)$/m }, 'no lock of what may be old')
+  t.match(await runWithState(cwd, 'sync'), {
+    code: 1, stderr: /nothing to sync: folders are not fetched\. Give a source address or --config FILE\n$/
+  })
+  t.match(await runWithState(cwd, 'export', 'out', address, '--trust', 'none.yaml'),
+    { code: 1, stderr: /TRUST_FILE or --trust/ })
+  const left = readdirSync(join(cwd, 'state'), { recursive: true, encoding: 'utf8' })
+  t.notOk(left.some((path) => basename(path) === 'lock'), 'whatever fails, others may use the state folder')
+})
+
+t.test('K95: sync publishes no state with a skill that is not signed as the trust file asks', async (t) => {
+  const repository = createRepository(t)
+  const keys = makeKeyPair()
+  mkdirSync(join(repository.path, 'skills'), { recursive: true })
+  repository.commit(skillFiles('a'))
+  await sign(join(repository.path, 'skills/a'), keys)
+  const signed = repository.commit({})
+  const address = `git+file://${repository.path}`
+  const cwd = t.testdirName
+  writeFileSync(join(cwd, 'key.pub'), keys.publicPem)
+  writeFileSync(join(cwd, 'trust.yaml'), 'signers:\n  - { name: team, key: key.pub }\nroots: { repo: require }\n')
+  t.strictSame(await runWithState(cwd, 'sync', '--trust', 'trust.yaml', address),
+    { code: 0, stdout: `repo: main@sha1:${signed}, 1 skill\n`, stderr: '' })
+
+  const unsigned = repository.commit({ 'skills/a/SKILL.md': skillText('a', 'Changed by somebody.\n') })
+  const refusal = {
+    code: 1,
+    stdout: new RegExp(
+      `^the source repo cannot be read: main@sha1:${unsigned} is refused: the skill "a": [^\\n]+ \\(verification_failed\\)\\n$`),
+    stderr: ''
+  }
+  t.match(await runWithState(cwd, 'sync', '--trust', 'trust.yaml', address), refusal)
+  t.match(await runWith({ TRUST_FILE: 'trust.yaml' }, cwd, 'sync', address), refusal, 'by the variable')
+  t.match(await runWithState(cwd, 'sync', '--trust', 'none.yaml', address),
+    { code: 1, stdout: '', stderr: /^skillserve: TRUST_FILE or --trust: [^\n]+\n$/ })
+})
+
+t.test('K86: a folder that is a skill is one with the layout single', async (t) => {
+  const cwd = t.testdir({ mine: { 'SKILL.md': skillText('mine') } })
+  t.match(await runWithState(cwd, 'sync', './mine'), { code: 1, stderr: /is itself a skill/ })
+  t.match(await runWithState(cwd, 'lock', './mine', '--layout', 'single'), { code: 0, stdout: 'skills.lock: 1 skill\n' })
+  t.match(readFileSync(join(cwd, 'skills.lock'), 'utf8'), /"mine": sha256:/)
 })

@@ -5,24 +5,29 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { load } from 'js-yaml'
 import t from 'tap'
-import { runCommandLine } from '../../src/cli/run.ts'
-import { MAX_HASHED_FIRST_BYTES } from '../../src/core/read/file-cache.ts'
-import { MAX_IGNORE_FILE_BYTES, MAX_IGNORE_PATTERNS } from '../../src/core/read/ignore-file.ts'
-import * as coreLimits from '../../src/core/shared/limits.ts'
-import * as httpLimits from '../../src/http/limits.ts'
-import * as mcpLimits from '../../src/mcp/limits.ts'
-import { MORE_ENDPOINTS } from '../../src/routes/endpoints.ts'
-import { MAX_PAGE_ENTRIES, MAX_QUERY_CODE_POINTS } from '../../src/schemas/catalog.ts'
-import * as verdictLimits from '../../src/verdicts/limits.ts'
-import * as toolLimits from '../../src/tools/limits.ts'
-import { readConfigFile } from '../../src/config/config-file.ts'
-import { DOCUMENTS as TABLES, withTables } from '../../scripts/tables.ts'
 import { EXAMPLE_SKILL, withErrors } from '../../scripts/example-skill.ts'
 import { withFindings, withTargets } from '../../scripts/finding-codes.ts'
-import { FINDINGS } from '../../src/validate/findings.ts'
-import { FINDING_EXAMPLES, WITHOUT_EXAMPLE } from '../helper/finding-examples.ts'
+import { DOCUMENTS as TABLES, OPERATIONS, withMetrics, withTables } from '../../scripts/tables.ts'
+import { runCommandLine } from '../../src/cli/run.ts'
+import { readConfigFile } from '../../src/config/config-file.ts'
+import { SETTINGS } from '../../src/config/settings.ts'
+import { MAX_HASHED_FIRST_BYTES } from '../../src/core/read/file-cache.ts'
+import { MAX_IGNORE_FILE_BYTES, MAX_IGNORE_PATTERNS } from '../../src/core/read/ignore-file.ts'
+import { fileError, folderError, mainFileError } from '../../src/core/shared/errors.ts'
+import * as coreLimits from '../../src/core/shared/limits.ts'
+import { createSkillManager } from '../../src/core/skill-manager.ts'
+import * as httpLimits from '../../src/http/limits.ts'
+import * as mcpLimits from '../../src/mcp/limits.ts'
+import { createMetrics } from '../../src/observe/metrics.ts'
+import { MORE_ENDPOINTS } from '../../src/routes/endpoints.ts'
+import { MAX_PAGE_ENTRIES, MAX_QUERY_CODE_POINTS } from '../../src/schemas/catalog.ts'
+import * as toolLimits from '../../src/tools/limits.ts'
 import { createTools } from '../../src/tools/tools.ts'
+import { FINDINGS } from '../../src/validate/findings.ts'
+import * as verdictLimits from '../../src/verdicts/limits.ts'
+import { FINDING_EXAMPLES, WITHOUT_EXAMPLE } from '../helper/finding-examples.ts'
 import { startProcess } from '../helper/process.ts'
+import { hasProgram, KUSTOMIZATIONS, kustomize } from '../helper/proxies.ts'
 import { skill } from '../helper/skills.ts'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
@@ -264,5 +269,189 @@ t.test('K31: each tool has a row of its results, and a toolset, in docs/tool-cal
   for (const { name } of createTools()) {
     t.match(text, new RegExp(`^\\| (?:.*, )?\`${name}\`.* \\| .* \\| .* \\|$`, 'm'), `${name}: results`)
     t.match(text, new RegExp(`^\\|.*\\| \`\\w+\`.*: .*\`${name}\``, 'm'), `${name}: toolset`)
+  }
+})
+
+const SPECIFICATION = readFileSync(`${ROOT}docs/specification.md`, 'utf8')
+
+/** A statement of the specification begins with its id in bold: `- **K12** …`. */
+const STATEMENT = /^- \*\*(K\d+)\*\* /gm
+
+/** The first argument of a call of `test`, if it begins as a literal: what a template inserts does not matter. */
+const TEST_NAME = /\.test\(\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|`((?:[^`\\]|\\.)*)`)/g
+
+/** One id or several at the beginning of a name: `K12: …`, `K3 K14: …`, `K12, K13: …`, `K1 and K2: …`. */
+const LEADING_IDS = /^K\d+(?:(?:,| and)? K\d+)*\b/
+
+function sourcesBelow (folder: string): string[] {
+  return readdirSync(`${ROOT}${folder}`, { recursive: true, encoding: 'utf8' })
+    .filter((path) => path.endsWith('.ts'))
+    .map((path) => `${folder}/${path.replaceAll('\\', '/')}`)
+}
+
+function testNames (): string[] {
+  return sourcesBelow('test').flatMap((file) =>
+    Array.from(readFileSync(`${ROOT}${file}`, 'utf8').matchAll(TEST_NAME), ([, ...quoted]) => quoted.join('')))
+}
+
+function byNumber (a: string, b: string): number {
+  return Number(a.slice(1)) - Number(b.slice(1))
+}
+
+const statements = Array.from(SPECIFICATION.matchAll(STATEMENT), ([, id = '']) => id)
+const proven = new Set(testNames().flatMap((name) => LEADING_IDS.exec(name)?.[0].match(/K\d+/g) ?? []))
+
+t.test('no two statements of the specification have the same id', async (t) => {
+  t.ok(statements.length > 50)
+  t.strictSame(statements.filter((id, index) => statements.indexOf(id) !== index), [])
+})
+
+t.test('the specification mentions no id without a statement', async (t) => {
+  const mentioned = new Set(SPECIFICATION.match(/\bK\d+\b/g))
+  t.strictSame([...mentioned].filter((id) => !statements.includes(id)).sort(byNumber), [])
+})
+
+t.test('for every statement of the specification there is a test whose name begins with its id', async (t) => {
+  t.strictSame(statements.filter((id) => !proven.has(id)).sort(byNumber), [])
+})
+
+t.test('every id at the beginning of a test name is in the specification', async (t) => {
+  t.strictSame([...proven].filter((id) => !statements.includes(id)).sort(byNumber), [])
+})
+
+t.test('sources give the reason and no id', async (t) => {
+  const sources = sourcesBelow('src')
+  t.ok(sources.length > 50)
+  t.strictSame(sources.filter((file) => /\bK\d{1,3}\b/.test(readFileSync(`${ROOT}${file}`, 'utf8'))), [])
+})
+
+t.test('the architecture page has every folder of the source', async (t) => {
+  const architecture = readFileSync(`${ROOT}docs/architecture.md`, 'utf8')
+  const folders = ['src', 'src/core'].flatMap((folder) => readdirSync(`${ROOT}${folder}`, { withFileTypes: true }))
+    .filter((entry) => entry.isDirectory()).map(({ name }) => `${name}/`)
+  t.strictSame(folders.filter((folder) => !architecture.includes(folder)), [])
+})
+
+t.test('the files that the documents of developers name are there', async (t) => {
+  for (const document of ['docs/architecture.md', 'CONTRIBUTING.md']) {
+    const text = readFileSync(`${ROOT}${document}`, 'utf8')
+    const paths = Array.from(text.matchAll(/`([a-z-]+\/[\w/.-]+\.ts)`/g), ([, path = '']) => path)
+    t.ok(paths.length > 0, document)
+    t.strictSame(paths.filter((path) => !existsSync(`${ROOT}${path}`) && !existsSync(`${ROOT}src/${path}`)), [])
+  }
+})
+
+t.test('the errors in the specification are those of the service, to the letter', async (t) => {
+  const errors = [
+    ...[
+      mainFileError.invalidName, mainFileError.skillNotFound, mainFileError.notFound, mainFileError.tooLarge,
+      mainFileError.permissionDenied, mainFileError.notUtf8, mainFileError.unreadable
+    ].map((make) => make('<name>')),
+    ...[fileError.invalidName, fileError.invalidPath, fileError.traversal, folderError.permissionDenied]
+      .map((make) => make()),
+    ...[fileError.permissionDenied, fileError.isDirectory, fileError.notRegular, fileError.notText, fileError.ioError]
+      .map((make) => make('<file>')),
+    fileError.notFound('<name>', '<file>'),
+    folderError.notFound('<path>')
+  ]
+  for (const { message } of errors) t.ok(SPECIFICATION.includes(message), message)
+})
+
+const VARIABLES = new Set(Object.values(SETTINGS).map(({ variable }) => variable as string))
+
+interface Composed {
+  readonly services: Readonly<Record<string, { readonly environment?: object }>>
+  readonly 'x-replica'?: { readonly environment: object }
+}
+
+/** Variables of the runtime, and of the examples themselves. */
+const OTHERS = new Set(['NODE_ENV', 'NODE_OPTIONS'])
+
+const noKubectl = !hasProgram('kubectl', 'version', '--client') && 'kubectl is not installed'
+
+t.test('K90: kustomize makes the same kinds of each variant', { skip: noKubectl }, async (t) => {
+  for (const name of KUSTOMIZATIONS) {
+    t.strictSame(new Set(kustomize(name).map(({ apiVersion, kind }) => `${apiVersion} ${kind}`)), new Set([
+      'v1 Namespace', 'v1 Service', 'apps/v1 Deployment', 'policy/v1 PodDisruptionBudget',
+      'autoscaling/v2 HorizontalPodAutoscaler', 'networking.k8s.io/v1 NetworkPolicy'
+    ]), name)
+  }
+})
+
+t.test('K90: every variable that an example sets is a setting', (t) => {
+  const settings = (path: string): string[] => {
+    const text = readFileSync(`${ROOT}${path}`, 'utf8')
+    const { services, 'x-replica': replica } = path.endsWith('.yml') || path.includes('compose')
+      ? load(text) as Composed
+      : { services: {}, 'x-replica': undefined }
+    const composed = [...Object.values(services), ...replica === undefined ? [] : [replica]]
+      .flatMap(({ environment = {} }) => Object.keys(environment))
+    const units = Array.from(text.matchAll(/^(?:Environment=)?([A-Z_]+=.*)$/gm), ([, line = '']) => line.split(' '))
+      .flat().map((pair) => pair.split('=', 1)[0] ?? '')
+    const pods = Array.from(text.matchAll(/\{ name: ([A-Z_]+), value:/g), ([, name = '']) => name)
+    return [...composed, ...units, ...pods]
+  }
+  const paths = [
+    'docker-compose.yml', 'deploy/compose/compose.yaml', 'deploy/compose/team.yaml',
+    'deploy/production/skillserve.env', 'deploy/systemd/skillserve.service', 'deploy/systemd/skillserve@.service',
+    'deploy/kubernetes/base/deployment.yaml', 'deploy/kubernetes/git-sync/sidecar.yaml'
+  ]
+  for (const path of paths) {
+    const names = settings(path)
+    t.ok(names.length > 0, path)
+    t.strictSame(names.filter((name) => !VARIABLES.has(name) && !OTHERS.has(name)), [], path)
+  }
+  t.end()
+})
+
+t.test('K90: the page of the folder names every example', (t) => {
+  const page = readFileSync(`${ROOT}deploy/README.md`, 'utf8')
+  for (const entry of readdirSync(`${ROOT}deploy`, { withFileTypes: true })) {
+    if (entry.isDirectory()) t.match(page, `\`${entry.name}/\``)
+  }
+  t.ok(existsSync(`${ROOT}deploy/compose/nginx.conf`))
+  t.end()
+})
+
+const DOCUMENT = readFileSync(`${ROOT}${OPERATIONS}`, 'utf8')
+
+/** Labels that look like a metric. */
+const LABELS = ['http_route', 'http_response_status_code', 'http_request_method', 'mcp_method_name']
+
+/** Names in a query that look like a metric. */
+const METRIC = /\b(?:http|mcp|skillserve|nodejs|process)_[a-z_]+\b(?!\s*=)/g
+
+t.test('K71 K73: the tables of metrics and audit events in the documents are those of the source', async (t) => {
+  t.equal(DOCUMENT, withMetrics(DOCUMENT))
+})
+
+t.test('K71: dashboard and alert rules name metrics that exist', async (t) => {
+  const { registry } = createMetrics({ skills: createSkillManager({ projectRoots: [] }), version: '' })
+  const types = new Map((await registry.getMetricsAsJSON()).map(({ name, type }) => [name, String(type)]))
+  for (const file of ['deploy/grafana/skillserve.json', 'deploy/prometheus/alerts.yml']) {
+    const queries = readFileSync(`${ROOT}${file}`, 'utf8')
+      .replace(/\bby \([^)]*\)|\blabel_values\(|\{[^{}]*"?\}/g, (text) => text.startsWith('label') ? text : ' ')
+    const names = new Set((queries.match(METRIC) ?? []).filter((name) => !LABELS.includes(name)))
+    t.ok(names.size > 10, file)
+    for (const name of names) {
+      const family = name.replace(/_(?:bucket|count|sum)$/, '')
+      t.ok(types.has(name) ? types.get(name) !== 'histogram' : types.get(family) === 'histogram', `${file}: ${name}`)
+    }
+  }
+  const dashboard = JSON.parse(readFileSync(`${ROOT}deploy/grafana/skillserve.json`, 'utf8')) as { panels: unknown }
+  t.ok(Array.isArray(dashboard.panels))
+})
+
+const skip = spawnSync('promtool', ['--version']).error !== undefined && 'promtool is not installed'
+
+t.test('K71: promtool accepts rules and scrape configuration, and each alert fires alone', { skip }, async (t) => {
+  const checks = [
+    ['check', 'rules', 'alerts.yml'], ['check', 'config', 'scrape.yml'],
+    ['test', 'rules', '../../test/project/alerts.yml']
+  ]
+  const options = { cwd: `${ROOT}deploy/prometheus`, encoding: 'utf8' } as const
+  for (const args of checks) {
+    const { status, stdout, stderr } = spawnSync('promtool', args, options)
+    t.equal(status, 0, `${stdout}${stderr}`)
   }
 })
