@@ -43,7 +43,7 @@ export function nestedSkills ({ files = [] }: Subject): readonly string[] {
   return files.flatMap(({ path }) => NESTED_MAIN_FILE.exec(path)?.[1] ?? [])
 }
 
-/** Returns the second of each two, and the third. Folders collide as files do; main files have a finding of their own. */
+/** Returns the second of each two, and the third. Folders collide as files do; main files have their own finding. */
 function collisions (paths: readonly string[]): readonly string[] {
   const originals = new Map<string, string>()
   const colliding = new Set<string>()
