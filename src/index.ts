@@ -9,7 +9,7 @@ export type { ChangeFeed, ChangeFeedOptions, FeedEvent } from './core/events/cha
 export { parseSkillFile } from './library/parse-skill-file.ts'
 export type { ParsedSkillFile } from './library/parse-skill-file.ts'
 export { createSkillTool } from './library/create-skill-tool.ts'
-export type { NeovateFailure, NeovateSuccess } from './tools/neovate/neovate-messages.ts'
+export type { NeovateFailure, NeovateSuccess } from './tools/neovate-skill.ts'
 export type { NeovateSkillTool, SkillBodySource } from './library/create-skill-tool.ts'
 
 export { SkillError } from './core/shared/errors.ts'
@@ -34,7 +34,7 @@ export { createTools } from './tools/tools.ts'
 export type { Tool, ToolArguments, ToolExample, ToolParameters, Toolset } from './tools/tool.ts'
 export type {
   WaveErrorDetails as SkillErrorDetails, WaveErrorType as SkillErrorType, WaveToolResult as ToolResult
-} from './tools/wave/wave-messages.ts'
+} from './tools/wave-skill.ts'
 
 export { statusOf } from './http/readiness.ts'
 export type { SkillStatus } from './http/readiness.ts'

@@ -19,7 +19,7 @@ export function refusedEntry (name: string, problem: string): ArchiveError {
   return new ArchiveError('bad_archive', `the archive is refused: ${quotePath(name)} ${problem}`)
 }
 
-/** The names of one archive. Bad names are refused, not repaired: what is published is what the author has. */
+/** Checks the names of one archive. Bad names are refused, not repaired. */
 export class ArchiveNames {
   #count = 0
   readonly #taken = new Set<string>()
@@ -67,12 +67,12 @@ export function checkLink (path: string, target: string): void {
   if (!isInside) throw refusedEntry(path, 'is a link that leads out of the archive')
 }
 
-/** macOS puts the attributes of `X` into `._X` next to it, or into a folder of its own at the top. */
+/** macOS writes the attributes of `X` into `._X` next to it, or into a folder `__MACOSX`. */
 export function withoutMacFiles<T extends { readonly path: string }> (entries: readonly T[]): T[] {
   return entries.filter(({ path }) => !path.startsWith('__MACOSX/') && !/(?:^|\/)(?:\._[^/]*|\.DS_Store)$/.test(path))
 }
 
-/** The one folder, with its slash, that holds all entries; empty when there is none. */
+/** Returns the one folder, with its slash, that all entries lie in; empty without one. */
 export function commonFolder (entries: ReadonlyArray<{ readonly path: string }>): string {
   const [first] = entries
   const prefix = first?.path.slice(0, first.path.indexOf('/') + 1) ?? ''

@@ -16,7 +16,7 @@ const SYMLINK = 0o120000
 
 /** Sizes and checksum follow the bytes of the entry. */
 const SIZES_FOLLOW = 0x8
-/** In the place of a size that another field has. */
+/** Stands for a size that is in another field. */
 const SIZE_ELSEWHERE = 0xffff_ffff
 
 export const DAMAGED = 'the archive is damaged'
@@ -90,7 +90,7 @@ export class ZipReader {
     return items
   }
 
-  /** The bytes of an entry, which have its size and its checksum. */
+  /** Reads an entry, whose bytes must have its size and its checksum. */
   async stream ({ entry, path }: ZipItem): Promise<Readable> {
     const packed = await this.#zip.openReadStreamPromise(entry).catch(asArchiveError)
     return Readable.from((async function * () {
@@ -107,7 +107,6 @@ export class ZipReader {
     })())
   }
 
-  /** What a link says. */
   async linkTarget (item: ZipItem): Promise<string> {
     if (item.size > MAX_LINK_BYTES) throw refusedEntry(item.path, `is a link of more than ${MAX_LINK_BYTES} bytes`)
     return (await buffer(await this.stream(item))).toString()
@@ -142,7 +141,7 @@ export class ZipReader {
   }
 }
 
-/** Names without the flag of UTF-8 are UTF-8 all the same on macOS, and else in the code page of DOS. */
+/** A name without the flag of UTF-8 may be UTF-8, as on macOS; otherwise it is in the code page of DOS. */
 function nameOf ({ generalPurposeBitFlag: flags, fileNameRaw, extraFields }: Entry): string {
   return isUtf8(fileNameRaw) ? fileNameRaw.toString() : getFileNameLowLevel(flags, fileNameRaw, extraFields, true)
 }

@@ -42,8 +42,8 @@ const ATTRIBUTES = 0o100644 * 0x10000
 type ReadFile = (path: string, start: number, end: number) => AsyncGenerator<Buffer>
 
 /**
- * Files as a ZIP archive, in their order. The archive is made while it is sent, and any part of it can be read alone.
- * The same names and contents give the same bytes everywhere.
+ * A ZIP archive that is made while it is sent. Any part of it can be read alone. The same names and contents give the
+ * same bytes everywhere.
  */
 export class ZipArchive {
   /** Names the contents. */
@@ -128,7 +128,7 @@ function centralDirectory (entries: readonly ZipEntry[]): Buffer {
   return Buffer.concat([...headers, end])
 }
 
-/** The fields that both headers have, in the same order. No extra fields. */
+/** The fields that both headers have. */
 function commonFields ({ name, size, crc32 }: ZipEntry): readonly Field[] {
   return [
     [2, VERSION_NEEDED], [2, FLAGS], [2, STORED], [2, TIME], [2, DATE], [4, crc32], [4, size], [4, size],

@@ -20,7 +20,6 @@ import { compareCodePoints } from './shared/text.ts'
 const KEPT_REVISION_MS = 600_000
 const KEPT_REVISION_BYTES = 64 * 1_048_576
 
-/** The place of a skill. */
 export interface SkillRef {
   readonly root: Root
   readonly name: string
@@ -31,7 +30,7 @@ export interface IndexChange extends SkillRef {
   readonly before: IndexedSkill | undefined
   /** Undefined for a skill that is gone, or has not been read yet. */
   readonly now: IndexedSkill | undefined
-  /** Of all files of `now`, where a comparison with `before` has just made it. */
+  /** Of `now`, if it was just made by a comparison with `before`. */
   readonly walk?: Walk | undefined
 }
 
@@ -51,24 +50,23 @@ interface CatalogEvents {
 export interface CatalogOptions {
   /** Absolute paths, or folders with names; the earlier wins. They need not exist. */
   readonly projectRoots: ReadonlyArray<string | RootOptions>
-  /** Absolute paths: links in a root that leave it are followed when they lead to or into one of these folders. */
+  /** Absolute paths. Links that leave their root are followed when they lead to or into one of these folders. */
   readonly linkTargets?: readonly string[] | undefined
-  /** The file system, for all roots. Default: what fits the kind of disk of each root. */
+  /** Of all roots. Default: what fits the file system of each. */
   readonly disk?: Disk
   readonly keep?: KeepOptions
 }
 
 /**
- * All skills of all roots, in the order of the roots. What is asked for by name is compared with the disk, and read
- * again if it differs. The index of all skills, for lists and search, is as of the last refresh. Skills are values: a
- * change makes another one. Roots may be refreshed at the same time, and replaced meanwhile.
+ * All skills of all roots. One that is asked for by name is compared with the disk, and read again if it differs; the
+ * index, for lists and search, is that of the last refresh. Skills are values: a change makes another one.
  */
 export class Catalog extends EventEmitter<CatalogEvents> {
   roots: readonly Root[]
   readonly kept: KeptRevisions
   readonly files: FileCache
   readonly snapshots: Snapshots
-  /** The index: skills by name, for each root. */
+  /** The index of each root. */
   readonly #skills = new WeakMap<Root, Map<string, IndexedSkill>>()
   readonly #options: CatalogOptions
   readonly #shareRead = createCoalescer<IndexedSkill | undefined>()
@@ -97,7 +95,7 @@ export class Catalog extends EventEmitter<CatalogEvents> {
     return opened
   }
 
-  /** Reads the skills of new roots, and then replaces all roots in one step. One with the same options object stays. */
+  /** Reads the skills of new roots, then replaces all roots in one step. One with the same options object stays. */
   async setRoots (given: readonly RootOptions[]): Promise<void> {
     const before = this.roots
     const roots = given.map((each) => before.find(({ options }) => options === each) ?? this.#open(each))
@@ -138,7 +136,7 @@ export class Catalog extends EventEmitter<CatalogEvents> {
     return this.#skills.get(root) ?? new Map()
   }
 
-  /** The skill of this name as it is on the disk now. Throws `skill_changing` when its folder is replaced meanwhile. */
+  /** Returns a skill as the disk has it. @throws {SkillError} `skill_changing` when its folder is replaced meanwhile */
   async find (name: string, isVisible: IsVisible): Promise<IndexedSkill | undefined> {
     for (const root of this.roots) {
       if (!isVisible(root, name)) continue
@@ -162,8 +160,8 @@ export class Catalog extends EventEmitter<CatalogEvents> {
   }
 
   /**
-   * A revision that was handed out, if the ignore files of its skill and root are those that it was made with.
-   * @param shown what the name stands for now, in whichever root: its ignore files count as well
+   * Returns a revision that was handed out, if its skill has the ignore rules that it was made with.
+   * @param shown the skill that the caller sees under the name, maybe of another root: its rules count as well
    */
   async findKept (
     { root, name }: SkillRef, revision: string, shown: IndexedSkill | undefined
@@ -183,7 +181,6 @@ export class Catalog extends EventEmitter<CatalogEvents> {
     return await this.#isListed(skill) && await hasSameFolder(skill).catch(() => true)
   }
 
-  /** Whether the ignore rules are those that the skill was read with. */
   async hasSameRules (skill: IndexedSkill): Promise<boolean> {
     return await hasSameRules(skill) && await this.#isListed(skill)
   }
@@ -193,7 +190,7 @@ export class Catalog extends EventEmitter<CatalogEvents> {
     return root.folders.get(name) === folder
   }
 
-  /** Compares skills of a root, all by default, with the disk in all their files, and reads those that differ. */
+  /** Compares all files of skills of a root, by default of all, with the disk, and reads skills that differ. */
   async refresh (root: Root, names?: ReadonlySet<string>): Promise<void> {
     await (names === undefined ? root.list() : root.sync())
     const changes: IndexChange[] = []
@@ -215,7 +212,7 @@ export class Catalog extends EventEmitter<CatalogEvents> {
     this.emit('indexed', root)
   }
 
-  /** The skill as it is now; undefined if it is as it was. */
+  /** Returns undefined for a skill that is as it was. */
   async #compare (
     root: Root, folder: SkillFolder, known: IndexedSkill | undefined
   ): Promise<Pick<IndexChange, 'walk'> & { readonly now: IndexedSkill } | 'replaced' | undefined> {
@@ -231,14 +228,13 @@ export class Catalog extends EventEmitter<CatalogEvents> {
       const walk = await walkSkill(root.disk, folder.realPath, skill.filter)
       const { fingerprint } = walk
       if (isSame && fingerprint === known.fingerprint) return undefined
-      // Nobody follows the files of a skill that was not there before.
       return { now: Object.freeze({ ...skill, fingerprint }), walk: isKnown ? walk : undefined }
     } catch (error) {
       return asRefused(error).refusal === 'not_found' ? 'replaced' : undefined
     }
   }
 
-  /** Replaces skills in one step, and reports those that are in another state. */
+  /** Replaces skills in one step, and reports those that differ. */
   #commit (root: Root, changes: readonly IndexChange[]): void {
     const index = this.#indexOf(root)
     const committed = changes.filter(({ name, now }) => now !== undefined && root.folders.get(name) === now.folder)
@@ -271,7 +267,7 @@ export class Catalog extends EventEmitter<CatalogEvents> {
   }
 }
 
-/** Whether the disk fails, or the skill is being written: the next comparison may find out more. */
+/** Whether the disk fails, or the skill is being written. */
 function isTransient (refused: RefusedError): boolean {
   return isInconclusive(refused) || refused.refusal === 'changed'
 }
@@ -288,7 +284,7 @@ function isIgnored ({ root: { listing, listed }, name, folder }: IndexedSkill): 
   return listed === undefined ? folder.rules?.id !== listing.ignoreFile?.rules.id : listed.ignored?.has(name) === true
 }
 
-/** Whether folder, main file and ignore file are as they were when the skill was read: mostly two `stat` calls. */
+/** Whether folder, main file and ignore file are as the skill was read with: mostly two `stat` calls. */
 async function isCurrent (skill: IndexedSkill): Promise<boolean> {
   const { root, folder, mainFile, mainFiles, refused } = skill
   if (refused !== undefined) return false
@@ -299,12 +295,12 @@ async function isCurrent (skill: IndexedSkill): Promise<boolean> {
   return await stampAt(root.disk, `${folder.path}/${mainFile.name}`) === mainFile.stamp
 }
 
-/** Whether the folder of a skill is as it was when the skill was read. What could not be read then is not news. */
+/** Whether the folder is as the skill was read with. What could not be read then is no difference. */
 async function hasSameFolder ({ root, folder, folderStamp }: IndexedSkill): Promise<boolean> {
   return await stampAt(root.disk, folder.path) === folderStamp
 }
 
-/** Whether folder and ignore file are as they were when the skill was read: what was hidden then is hidden now. */
+/** Whether folder and ignore file are as the skill was read with, so that the same files are hidden. */
 async function hasSameRules (skill: IndexedSkill): Promise<boolean> {
   const { root: { disk }, folder, folderStamp, ignoreFile, isSettled } = skill
   if (!isSettled || folderStamp === undefined || !await hasSameFolder(skill)) return false

@@ -16,7 +16,7 @@ import type { Root } from './roots/root.ts'
 import { MAX_MAIN_FILE_BYTES } from './shared/limits.ts'
 import type { CatalogSkill, Finding } from './shared/skill.ts'
 
-/** A skill in one state, with what tells whether the disk still has it. A later state is another value. */
+/** A skill in one state, with the stamps that tell whether the disk still has it. */
 export interface IndexedSkill extends CatalogSkill {
   readonly root: Root
   readonly folder: SkillFolder
@@ -27,7 +27,7 @@ export interface IndexedSkill extends CatalogSkill {
   /** The one that was read. */
   readonly mainFile: { readonly name: string, readonly stamp: FileStamp } | undefined
   readonly ignoreFile: IgnoreFile | undefined
-  /** The files that the skill does not serve, besides hidden names. */
+  /** Hides files of the skill, in addition to hidden names. */
   readonly filter: SkillFilter | undefined
   /** Why the main file, or the folder, could not be read. */
   readonly refused: RefusedError | undefined
@@ -44,7 +44,7 @@ interface MainFile {
   readonly stamp: FileStamp
 }
 
-/** Reads a skill; undefined when its folder is not the one that the root listed. What is wrong inside is a finding. */
+/** Reads a skill; undefined when its folder is not the one that the root listed. Problems become findings. */
 export async function readSkill (
   root: Root, files: FileCache, folder: SkillFolder
 ): Promise<IndexedSkill | undefined> {
@@ -91,7 +91,6 @@ export async function readSkill (
   })
 }
 
-/** What the catalog says of a skill whose files are these. */
 export function describeSkill (folder: SkillFolder, { mainFiles, main, filter, refused }: {
   readonly mainFiles: readonly string[]
   readonly main: Pick<MainFile, 'name' | 'content'> | undefined
@@ -128,7 +127,7 @@ export function describeSkill (folder: SkillFolder, { mainFiles, main, filter, r
   }
 }
 
-/** The rules for a skill whose folder or ignore file cannot be read: what that file hides is not known. */
+/** Returns the rules of a skill whose folder cannot be read: an ignore file may hide anything. */
 async function unreadRules (disk: Disk, { realPath }: SkillFolder): Promise<IgnoreRules | undefined> {
   try {
     if (await disk.lstat(`${realPath}/${IGNORE_FILE}`) === undefined) return undefined
@@ -139,7 +138,6 @@ async function unreadRules (disk: Disk, { realPath }: SkillFolder): Promise<Igno
   return unusableRules('cannot be read')
 }
 
-/** The first of the main files that is a regular file of this skill. */
 async function readMainFile (
   files: FileCache, place: Omit<FilePlace, 'path'>, names: readonly string[]
 ): Promise<MainFile | undefined> {

@@ -14,7 +14,7 @@ const SLOW_START_MS = 1_000
 
 export type SkillManagerOptions = CatalogOptions & RefresherOptions
 
-/** All skills, in the order of the roots: the view of everything. It starts and stops, and makes smaller views. */
+/** The view of all skills of all roots. Starts and stops everything, and creates views for callers. */
 export class SkillManager extends View {
   readonly catalog: Catalog
   readonly refresher: Refresher
@@ -29,20 +29,20 @@ export class SkillManager extends View {
     this.refresher = refresher
   }
 
-  /** Lists the roots, but waits for no slow one; the index and the watchers follow in the background. */
+  /** Lists the roots, but waits for no slow one. The index and the watchers follow in the background. */
   async start (): Promise<void> {
     this.refresher.start()
     const isListed = Promise.all(this.catalog.roots.map((root) => root.list()))
     await Promise.race([isListed, sleep(SLOW_START_MS, undefined, { ref: false })])
   }
 
-  /** Wave's `initialize`: starts, and waits until every skill has been read. */
+  /** Wave's: starts, and waits until every skill has been read. */
   async initialize (): Promise<void> {
     await this.start()
     await this.indexed()
   }
 
-  /** Replaces the roots. One with the same options object as before keeps its skills. */
+  /** Replaces the roots. One with the same options object keeps its skills. */
   async setRoots (roots: readonly RootOptions[]): Promise<void> {
     await this.refresher.setRoots(roots)
   }

@@ -1,17 +1,21 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import type { Catalog, IsVisible } from './catalog.ts'
 import { ChangeFeed } from './events/change-feed.ts'
 import { finding } from './format/findings.ts'
 import type { Ledger } from './ledger.ts'
-import { readConsistently } from './read-consistently.ts'
 import type { IndexedSkill } from './read-skill.ts'
 import { KeptState, PresentState, type SkillState } from './revisions/state.ts'
 import type { CatalogSearch } from './search/catalog-search.ts'
 import type { Root } from './roots/root.ts'
-import { folderError, mainFileError, RevisionChangedError, SkillError } from './shared/errors.ts'
+import { fileError, folderError, mainFileError, RevisionChangedError, SkillError, skillError } from './shared/errors.ts'
 import type { CatalogSkill, Finding, SkillMetadata } from './shared/skill.ts'
 import { hasForbiddenSequence } from './shared/skill-name.ts'
 import { VisibleSkills } from './visible-skills.ts'
 import type { Refresher } from './watch/refresher.ts'
+
+/** Attempts to read a skill that changes meanwhile, and the pause before the second one, in milliseconds. */
+const MAX_READS = 3
+const CHANGE_PAUSE_MS = 20
 
 /** What all views of a process share. */
 export interface ViewParts {
@@ -24,18 +28,15 @@ export interface ViewParts {
 /** The skills of a root that a view has: all of them, or those whose names fit. */
 export type Grant = 'all' | ((name: string) => boolean)
 
-/** The grant of a root, by its name. */
 export type GrantOf = (root: string) => Grant | undefined
 
 /**
- * The skills that one caller may see, as if there were no others. A name is resolved in the roots of the view, in their
- * order. All APIs read through a view, whether there are callers or not.
- *
- * What is asked for by name is fresh: a change that was complete before the call is in the answer. What is said of many
- * skills follows changes within a second. Every failure is a `SkillError`.
+ * The skills that one caller may see, as if there were no others. All APIs read through a view, with callers or
+ * without. What is asked for by name is fresh; lists of the index follow changes within a second. Every failure is a
+ * `SkillError`.
  */
 export class View {
-  /** Identifies the set of skills: a cursor of one is not valid for another. Empty where all callers see the same. */
+  /** Identifies the set of skills, for cursors. Empty where all callers see the same. */
   readonly scope: string
   readonly parts: ViewParts
   readonly grantOf: GrantOf
@@ -49,7 +50,6 @@ export class View {
     this.visible = visible ?? new VisibleSkills(parts.catalog, this.#isVisible)
   }
 
-  /** Whether the caller may see what a root has under a name. */
   isGranted (root: string, name: string): boolean {
     const grant = this.grantOf(root)
     return grant === 'all' || grant?.(name) === true
@@ -67,7 +67,7 @@ export class View {
     return this.#feed
   }
 
-  /** Names of all skills, sorted by code point; fresh. The same array while nothing changes. Throws without a root. */
+  /** Names of all skills, sorted by code point; fresh, and the same array while nothing changes. */
   async list (): Promise<readonly string[]> {
     await this.sync()
     if (this.unavailable !== undefined) throw this.unavailable
@@ -78,12 +78,12 @@ export class View {
     await Promise.all(this.roots.map((root) => root.sync()))
   }
 
-  /** The names that the index has, without a comparison with the disk. */
+  /** The same from the index. */
   indexedNames (): readonly string[] {
     return this.visible.names
   }
 
-  /** The skill of exactly this name; fresh. Undefined for none, also for a name that no skill can have. */
+  /** Returns undefined for no such skill, also for a name that no skill can have. */
   async find (name: string): Promise<CatalogSkill | undefined> {
     try {
       return await this.read(name, async ({ skill }) => skill)
@@ -93,12 +93,12 @@ export class View {
     }
   }
 
-  /** The skill of this name as the index has it, without a comparison with the disk. */
+  /** The same from the index. */
   findIndexed (name: string): CatalogSkill | undefined {
     return this.visible.find(name)
   }
 
-  /** Name of the root that a skill comes from; undefined without such a skill. */
+  /** Name of the root that a skill comes from. */
   rootOf (name: string): string | undefined {
     return this.visible.ownerOf(name)?.name
   }
@@ -108,7 +108,7 @@ export class View {
     await this.parts.refresher.indexed(this.roots)
   }
 
-  /** All valid skills, sorted by name. Waits for the first index, and some seconds for that of a slow root. */
+  /** All valid skills, sorted by name. Waits for the first index, but only some seconds for a slow root. */
   async available (): Promise<readonly SkillMetadata[]> {
     await this.parts.refresher.mostlyIndexed(this.roots)
     return this.availableIndexed()
@@ -126,22 +126,30 @@ export class View {
   }
 
   /**
-   * Calls `answer` with one consistent, current state of the skill, maybe several times, and returns its result. A
+   * Calls `answer` with one consistent state of the skill as it is now, again when the skill changes meanwhile. A
    * revision that the answer names stays readable.
    */
   async read<T> (name: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
     if (hasForbiddenSequence(name)) throw mainFileError.invalidName(name)
     const { catalog } = this.parts
-    const find = async (): Promise<IndexedSkill> => {
-      const found = await catalog.find(name, this.#isVisible)
-      if (found === undefined) throw this.unavailable ?? this.#absent(name)
-      return found
+    for (let count = 1; ; count++) {
+      let found: IndexedSkill | undefined
+      try {
+        found = await catalog.find(name, this.#isVisible)
+        if (found === undefined) throw this.unavailable ?? this.#absent(name)
+        return await answer(new PresentState(this.#shown(found), found, catalog))
+      } catch (error) {
+        if (!(error instanceof SkillError)) throw error
+        // What was refused has just been read; another error may come from a folder that was replaced meanwhile.
+        const isSame = found === undefined || found.refused !== undefined || await catalog.isStill(found)
+        if (error.code !== 'skill_changing' && isSame) throw error
+        if (count === MAX_READS) throw error.code === 'skill_changing' ? error : skillError.changing(name)
+        await pause(CHANGE_PAUSE_MS * count)
+      }
     }
-    return await readConsistently(catalog, name, find, (found) =>
-      answer(new PresentState(this.#shown(found), found, catalog)))
   }
 
-  /** As `read`, of the skill with this name in its frontmatter, else of this name. */
+  /** The same for the skill with this name in its frontmatter, else of this name. */
   async readByDisplayName<T> (displayName: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
     await this.parts.refresher.mostlyIndexed(this.roots)
     const isCalledSo = (name: string): boolean => this.findIndexed(name)?.metadata.name === displayName
@@ -154,14 +162,14 @@ export class View {
     }
   }
 
-  /** Revisions of a skill that `at` gives although the skill may have moved on; the one used last first. */
+  /** Revisions of a skill that are kept, the one used last first. */
   keptRevisions (name: string): readonly string[] {
     const { all } = this.parts.catalog.kept
     const kept = all.filter(({ skill }) => skill.name === name && this.#isVisible(skill.root, name))
     return [...new Set(kept.map(({ manifest }) => manifest.revision))]
   }
 
-  /** A revision that was handed out before, as the rules of this moment allow it. */
+  /** Returns a kept revision, if the rules of this moment allow it. */
   async keptState (name: string, revision: string): Promise<SkillState | undefined> {
     const { catalog } = this.parts
     const present = await catalog.find(name, this.#isVisible)
@@ -174,14 +182,14 @@ export class View {
   }
 
   /**
-   * These skills in one revision, for one request.
+   * Creates a view of these skills in one revision, for one request.
    * @param revision `sha256:<hex>`, or `current` for the one that each skill has at its first read
    */
   at (revision: string): PinnedView {
     return new PinnedView(this, revision, this.visible)
   }
 
-  /** Goes up with each change of the names, and of what is said of valid skills. */
+  /** Goes up with each change of the names, and of the metadata of valid skills. */
   get generation (): number {
     return this.visible.generation
   }
@@ -210,8 +218,8 @@ export class View {
 }
 
 /**
- * The skills of a view in one revision: reads of a skill with another present revision give the kept one, or throw
- * `revision_changed`. What is said of many skills has no revision.
+ * The skills of a view in one revision: a read of a skill that has another one now gives the kept one, or throws
+ * `revision_changed`. Lists have no revision.
  */
 export class PinnedView extends View {
   readonly #view: View
@@ -255,11 +263,17 @@ export class PinnedView extends View {
   }
 }
 
+/** The same as `View.read`, with the sentence of `read_file_in_skill` for a name that no skill can have. */
+export async function readInSkill<T> (skills: View, name: string, read: (skill: SkillState) => Promise<T>): Promise<T> {
+  if (hasForbiddenSequence(name)) throw fileError.invalidName()
+  return await skills.read(name, read)
+}
+
 function isAbsent (error: unknown): boolean {
   return error instanceof SkillError && ['skill_not_found', 'invalid_skill_name'].includes(error.code)
 }
 
-/** Which skills are hidden depends on the view, so that this finding is not in the catalog. */
+/** The finding is not in the index, since the view decides which skills are hidden. */
 function shadowing (roots: readonly string[]): Finding {
   const names = roots.map((name) => `'${name}'`).join(', ')
   return finding('shadowed', `skills of the same name are hidden by this one in: ${names}`,

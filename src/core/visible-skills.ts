@@ -5,7 +5,7 @@ import type { Root } from './roots/root.ts'
 import type { SkillMetadata } from './shared/skill.ts'
 import { keepIfEqual } from './shared/text.ts'
 
-/** What the index has for one view. Lists are the same arrays while nothing in them changes. */
+/** The index of one view. Lists are the same arrays while nothing in them changes. */
 export class VisibleSkills {
   readonly #catalog: Catalog
   readonly #isVisible: IsVisible
@@ -27,7 +27,7 @@ export class VisibleSkills {
     return this.#names
   }
 
-  /** What is said of the valid skills, sorted by name. */
+  /** Of the valid skills, sorted by name. */
   get available (): readonly SkillMetadata[] {
     const { generation } = this.#catalog
     if (this.#availableOf !== generation) {

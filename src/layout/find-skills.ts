@@ -19,7 +19,7 @@ interface FoundPaths {
   readonly paths: readonly string[]
 }
 
-/** The skills of a tree in a layout. Of two with one name the first counts: by place, depth, path. */
+/** Finds the skills of a tree in a layout. Of two with one name the first counts, by place, depth and path. */
 export async function findSkills (tree: LayoutTree, options: LayoutOptions): Promise<FoundSkills> {
   const search = new TreeSearch(tree, options.exclude && createMatcher(options.exclude))
   const { layout, paths } = await findPaths(search, options.layout)
@@ -31,7 +31,7 @@ export async function findSkills (tree: LayoutTree, options: LayoutOptions): Pro
     const name = path === '' ? await nameOfTop(tree, options.name) : baseName(path)
     const realPath = await tree.realPath(path)
     const by = taken.get(name)
-    // The same folder by way of another place, or of a link.
+    // Two places, or a link, lead to the same folder.
     if (by?.realPath === realPath) continue
     if (!isIncluded(path)) leftOut.push({ path, reason: 'excluded' })
     else if (!isSafeName(name)) leftOut.push({ path, reason: 'unsafe_name' })
@@ -67,8 +67,8 @@ async function findOut (search: TreeSearch): Promise<FoundPaths> {
 }
 
 /**
- * Where agents keep skills: `.X/skills` and `.X/skill`, at the top and in the packages of a monorepo. Skills elsewhere
- * in such a folder are left out, and the folder is named.
+ * Returns where agents keep skills: `.X/skills` and `.X/skill`, at the top and in the packages of a monorepo. Reports
+ * folders of agents that have skills in other places.
  */
 async function agentFolders (search: TreeSearch): Promise<string[]> {
   const { tree, leftOut } = search
@@ -98,7 +98,7 @@ async function childrenOf (tree: LayoutTree): Promise<string[]> {
   return entries.filter(({ kind, name }) => kind === 'folder' && !name.startsWith('.')).map(({ name }) => name)
 }
 
-/** A skill that is a whole tree has no folder of its own to be named by. */
+/** Names a skill that is a whole tree by its frontmatter, since it has no folder. */
 async function nameOfTop (tree: LayoutTree, fallback: string): Promise<string> {
   const file = mainFileOf(await tree.entries(''))
   const bytes = file === undefined ? undefined : await tree.read(file, MAX_MAIN_FILE_BYTES)

@@ -10,9 +10,9 @@ export interface TreeEntry {
   readonly linked: boolean
 }
 
-/** What a layout is applied to: a folder on a disk, or a state of a source. Paths are relative to its top, `''`. */
+/** A folder on a disk, or a state of a source. Paths are relative to its top, `''`. */
 export interface LayoutTree {
-  /** Sorted by code point; nothing for what is not a folder. Links out of the tree are left out. */
+  /** Sorted by code point; empty for what is not a folder. Links out of the tree are skipped. */
   entries (folder: string): Promise<readonly TreeEntry[]>
   /** The path behind all links: two paths with one answer are one folder. */
   realPath (folder: string): Promise<string>

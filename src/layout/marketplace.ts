@@ -12,7 +12,7 @@ const MAX_MANIFEST_BYTES = 1_048_576
 const MAX_PLUGINS = 2_000
 /** Longest path in a manifest; no file system can hold longer ones. */
 const MAX_PATH_LENGTH = 1_024
-/** How much of a bad path a report shows. */
+/** Characters of a bad path in a report. */
 const MAX_SHOWN = 120
 
 /** The keys that are read. Other keys are for other programs, except those that look like a misspelt one of these. */
@@ -121,7 +121,7 @@ async function readManifest (
   return undefined
 }
 
-/** A typo would leave out skills in silence. */
+/** Reports keys that look like typos, which would hide skills. */
 function noteMisspelt (
   { leftOut }: TreeSearch, manifest: JsonObject, keys: readonly string[], place: string
 ): void {

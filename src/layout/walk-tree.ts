@@ -5,7 +5,7 @@ import type { LayoutTree, LeftOut, TreeEntry } from './layout.ts'
 
 /** Folders below the place where a search begins. */
 const MAX_DEPTH = 8
-/** Folders that are looked at in one tree: 10,000 skills with some folders each. */
+/** Folders that are read in one tree: 10,000 skills with some folders each. */
 const MAX_FOLDERS = 100_000
 
 /** Hold the code of others, or what was built, at any depth. */
@@ -18,7 +18,7 @@ const HIDDEN_GROUPS = new Set(['.curated', '.experimental', '.system'])
 /** A file that may be a skill as an archive. */
 export const PACKAGE = /\.(?:skill|zip)$/i
 
-/** A search for skills in a tree: what it shares between places. */
+/** What the searches of all places in a tree share. */
 export class TreeSearch {
   readonly tree: LayoutTree
   /** Whether the operator excludes a folder; undefined without such a setting. */

@@ -3,7 +3,7 @@ import { addressOf, type SkillMetadata } from '../core/shared/skill.ts'
 import type { ToolParameters } from '../tools/tool.ts'
 import {
   neovateDefinition, neovateFailure, type NeovateFailure, neovateSuccess, type NeovateSuccess, notFoundSentence
-} from '../tools/neovate/neovate-messages.ts'
+} from '../tools/neovate-skill.ts'
 
 /** The part of a skill manager that `createSkillTool` uses. */
 export interface SkillBodySource {

@@ -1,15 +1,14 @@
 import { sha256 } from '../core/shared/digest.ts'
 import { compareCodePoints } from '../core/shared/text.ts'
 
-/** The end of a page as opaque text, for the same question only: after this name, at this place of the list. */
+/** Writes the end of a page, by name and place in the list, as opaque text that is valid for one question. */
 export function formatCursor (question: string, after: string, index: number): string {
   return Buffer.from(JSON.stringify([sha256(question), after, index])).toString('base64url')
 }
 
 /**
- * Where a page begins in a list of names; undefined for a cursor that is damaged or of another question. A made-up
- * cursor begins a page elsewhere, and nothing more. After a skill that is gone, it begins where that one would be by
- * name, or was if the list has another order.
+ * Returns where a page begins in a list of names; undefined for a cursor that is damaged or of another question. After
+ * a skill that is gone, the page begins where it would be by name, or was if the list is not sorted.
  */
 export function pageStart (
   question: string, names: readonly string[], cursor: string | undefined, isSorted = true

@@ -1,11 +1,10 @@
 import { finding } from '../core/format/findings.ts'
 import type { FileContent } from '../core/read/file-content.ts'
-import type { Snapshot } from '../core/revisions/snapshot.ts'
 import type { SkillState } from '../core/revisions/state.ts'
 import { SKILL_LIMITS, SkillError, type SkillLimit, SkillTooLargeError } from '../core/shared/errors.ts'
 import type { CatalogSkill, Finding, Manifest, SkillType } from '../core/shared/skill.ts'
 
-/** What the catalog says of a skill. `null` where its files cannot be listed. */
+/** A skill in the catalog. `null` where its files cannot be listed. */
 export interface CatalogEntry {
   readonly name: string
   readonly description: string
@@ -31,29 +30,19 @@ export interface EntryState {
   readonly state?: SkillState
 }
 
-/** What validation says of a skill. It changes nothing about whether the skill is valid. Must not throw or reject. */
+/** Adds findings, and maybe other members, to an entry. Must not throw or reject. */
 export type EntryValidator<Validated extends ValidatedEntry> = (state: EntryState) => Promise<Validated>
 
-/** The members of an entry that validation makes: it may add some. */
 export type ValidatedEntry = Pick<CatalogEntry, 'findings'>
 
-/** The catalog entry of a skill in one state. */
+/**
+ * Makes the catalog entry of a skill in one state.
+ * @param isListed whether the entry is for a list, which waits for no single skill: its `revision` may be null then
+ */
 export async function describeState<Validated extends ValidatedEntry> (
-  state: SkillState, validate: EntryValidator<Validated>
+  state: SkillState, validate: EntryValidator<Validated>, isListed = false
 ): Promise<CatalogEntry & Validated> {
-  return await describe(state, await state.snapshot().catch(asUnreadable), validate)
-}
-
-/** The same for lists, which wait for no single skill: `revision` may be null for one that takes long to be read. */
-export async function describeListed<Validated extends ValidatedEntry> (
-  state: SkillState, validate: EntryValidator<Validated>
-): Promise<CatalogEntry & Validated> {
-  return await describe(state, await state.listedSnapshot().catch(asUnreadable), validate)
-}
-
-async function describe<Validated extends ValidatedEntry> (
-  state: SkillState, snapshot: Snapshot | SkillError | undefined, validate: EntryValidator<Validated>
-): Promise<CatalogEntry & Validated> {
+  const snapshot = await (isListed ? state.listedSnapshot() : state.snapshot()).catch(asUnreadable)
   const mainFile = await state.mainFile().catch(asUnreadable)
   const read = { skill: state.skill, mainFile: mainFile instanceof SkillError ? undefined : mainFile }
   if (snapshot !== undefined && !(snapshot instanceof SkillError)) {
@@ -64,7 +53,7 @@ async function describe<Validated extends ValidatedEntry> (
   return await makeEntry({ ...read, manifest: undefined, fileFindings }, validate)
 }
 
-/** Entries by what validation said of them, which is the same object while nothing changes. */
+/** By the result of the validation, which is the same object while nothing changes. */
 const entries = new WeakMap<ValidatedEntry, { readonly skill: CatalogSkill, readonly entry: CatalogEntry }>()
 
 export async function makeEntry<Validated extends ValidatedEntry> (
@@ -90,7 +79,6 @@ export async function makeEntry<Validated extends ValidatedEntry> (
   return entry
 }
 
-/** The JSON text of entries. */
 const texts = new WeakMap<object, string>()
 
 /** Returns an entry as JSON: the same text while nothing changes. */
@@ -100,7 +88,7 @@ export function entryText (entry: object): string {
   return text
 }
 
-/** What cannot be read does not leave a skill out: its findings say what is wrong. */
+/** Returns errors for which the skill has an entry with findings instead of files. */
 function asUnreadable (error: unknown): SkillError {
   if (error instanceof SkillError && error.code !== 'skill_changing' && error.code !== 'skill_not_found') return error
   throw error
@@ -111,7 +99,7 @@ function tooLarge (limit: SkillLimit): Finding {
     'Move what agents do not need out of the skill folder')
 }
 
-/** Of a skill of which no state holds long enough to be read: its entry has what the index knows. */
+/** For a skill that is written without pause: its entry has what the index knows. */
 export const PENDING: Finding = finding('revision_pending',
   'the skill has no revision yet: its files are being read, or are written without pause',
   'Ask for the skill by its name, or ask again')

@@ -3,13 +3,13 @@ import { yieldIfNeeded } from '../core/shared/async.ts'
 import { SkillError } from '../core/shared/errors.ts'
 import { formatCursor, pageStart } from './cursor.ts'
 import {
-  type CatalogEntry, describeListed, entryText, type EntryValidator, makeEntry, PENDING, type ValidatedEntry
+  type CatalogEntry, describeState, entryText, type EntryValidator, makeEntry, PENDING, type ValidatedEntry
 } from './entry.ts'
 
 /** Characters of all entries in one page of GET /catalog together. */
 export const MAX_PAGE_CHARACTERS = 4 * 1_048_576
 
-/** Entries that are read for one page of a filter, a millisecond each: the only one that fits may be the last. */
+/** Entries that are read for one page of a filter, a millisecond each. */
 const MAX_FILTERED_READS = 500
 
 /** A choice among entries that must be read for it. */
@@ -48,8 +48,8 @@ interface CatalogPageOptions<Validated extends ValidatedEntry> {
 }
 
 /**
- * One page of the catalog, by name or, with a query, the best match first; undefined for a cursor of another question.
- * Nothing is kept between two pages: one begins after the last entry of the page before, in a list that is made anew.
+ * Reads one page of the catalog, by name or, with a query, the best match first. Undefined for a cursor of another
+ * question. Nothing is kept between two pages.
  */
 export async function readCatalogPage<Validated extends ValidatedEntry> (
   { skills, validate }: CatalogPageOptions<Validated>, wanted: CatalogQuestion<Validated>
@@ -93,7 +93,7 @@ async function readEntry<Validated extends ValidatedEntry> (
   skills: CatalogPageOptions<Validated>['skills'], name: string, validate: EntryValidator<Validated>
 ): Promise<(CatalogEntry & Validated) | undefined> {
   try {
-    return await skills.read(name, (state) => describeListed(state, validate))
+    return await skills.read(name, (state) => describeState(state, validate, true))
   } catch (error) {
     if (!(error instanceof SkillError)) throw error
     if (error.code === 'skill_not_found') return undefined

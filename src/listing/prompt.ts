@@ -1,7 +1,7 @@
 import { yieldIfNeeded } from '../core/shared/async.ts'
 import { foldWhitespace } from '../core/shared/text.ts'
 
-/** Room for a frame and for what says how many skills were left out, in UTF-16 code units. */
+/** Room for a frame and the number of skills that were left out, in UTF-16 code units. */
 export const MIN_PROMPT_CHARACTERS = 128
 
 /** A skill in a system prompt. Name and description are untrusted text. */
@@ -67,8 +67,8 @@ const FORMS = {
 } as const satisfies Record<string, Form>
 
 /**
- * The skills for a system prompt, in their order. No text of a skill can end its entry or begin another. An entry
- * that does not fit into the budget is left out, and shorter ones after it are still taken. Works in slices.
+ * Writes skills for a system prompt, in their order. No text of a skill can end its entry or begin another. An entry
+ * that does not fit into the budget is left out, but shorter ones after it are not.
  */
 export async function renderPrompt<Skill extends Omit<PromptSkill, 'location'>> (
   skills: readonly Skill[], { form, budget = Infinity, locate }: PromptOptions<Skill>

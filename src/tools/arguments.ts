@@ -10,11 +10,9 @@ export const ONE_SKILL: ToolParameters = {
 }
 
 /**
- * The arguments of a call in any dialect: an object, a JSON string of one, or nothing, which means `{}`. Nothing is
- * repaired: guessed arguments would run a call that nobody asked for. `null` for an optional parameter is absent:
- * strict modes send it for each one that the model has not chosen. Halves of surrogate pairs become U+FFFD, as JSON in
- * UTF-8 cannot carry them.
- *
+ * Reads the arguments of a call in any dialect: an object, a JSON string of one, or nothing, which means `{}`. Nothing
+ * is repaired: guessed arguments would run a call that nobody asked for. `null` for an optional parameter is absent:
+ * strict modes send it for each parameter that the model has not chosen.
  * @throws {ToolArgumentsError} `Invalid tool arguments: <what and where>` with the schema
  */
 export function parseArguments (raw: unknown, parameters: ToolParameters): ToolArguments {

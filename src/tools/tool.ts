@@ -22,17 +22,17 @@ export class ToolArgumentsError extends Error {
   override readonly name = 'ToolArgumentsError'
 }
 
-/** A call that is refused because the results of its request are past the limit together. */
+/** Refuses a call after the results of its request have reached their limit. */
 export class ToolLimitError extends Error {
   override readonly name = 'ToolLimitError'
 }
 
-/** The reason why a call has no result. Callers see the message. */
+/** Callers see the message. */
 export type ToolFailure = SkillError | ToolArgumentsError | ToolLimitError
 
 /** The result of a call. */
 export class ToolOutcome {
-  /** The tool's own result object, as its source document defines it. */
+  /** As the tool's source document defines it. */
   readonly result: object
   readonly isError: boolean
   /** Why a skill or file could not be read. */

@@ -345,9 +345,7 @@ const REQUESTS = [
   { path: '/files', method: 'GET', ageMs: 60_000 },
   { path: '/files', method: 'GET', ageMs: 0 },
   { path: '/archive.zip', method: 'HEAD', ageMs: 60_000 },
-  { path: '/archive.zip', method: 'HEAD', ageMs: 0 },
   { path: '/files/file-3.bin', method: 'HEAD', ageMs: 60_000 },
-  { path: '', method: 'GET', ageMs: 60_000 },
   { path: '', method: 'GET', ageMs: 0 }
 ] as const
 

@@ -8,7 +8,7 @@ const BOM = Buffer.from('\uFEFF')
 const OPENING_FENCE = /^(?:\xEF\xBB\xBF)?---[ \t]*(?:\r?\n|$)/
 const CLOSING_FENCE = /(?<=\n)---[ \t]*(?:\r?\n|$)/g
 
-/** Finds the two fences: the first line, and the next one that is `---`. Linear in the bytes, whatever they are. */
+/** Finds the two fences: the first line, and the next one that is `---`. Takes linear time. */
 export function locateFrontmatter (bytes: Buffer): FrontmatterLocation {
   // In Latin-1 an index is a byte offset.
   const text = bytes.toString('latin1')

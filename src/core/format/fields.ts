@@ -10,7 +10,7 @@ export const KNOWN_FIELDS: ReadonlySet<string> = new Set(
   ['name', 'description', 'license', 'compatibility', 'metadata', 'allowed-tools']
 )
 
-/** Fields that Claude Code, VS Code or Cursor read besides those of the format. */
+/** More fields that Claude Code, VS Code or Cursor read. */
 const AGENT_FIELDS: ReadonlySet<string> = new Set([
   'when_to_use', 'argument-hint', 'arguments', 'disable-model-invocation', 'user-invocable', 'disallowed-tools',
   'model', 'effort', 'context', 'background', 'agent', 'hooks', 'paths', 'shell'
@@ -19,12 +19,12 @@ const AGENT_FIELDS: ReadonlySet<string> = new Set([
 export const NAME_CHARACTERS = /^[a-z0-9-]+$/
 export const VALID_NAME = /^[a-z0-9]+(?:-[a-z0-9]+)*$/
 export const RESERVED_WORD = /anthropic|claude/
-/** Names that YAML 1.1 reads as something else than text: numbers, dates, truth values. */
+/** Names that YAML 1.1 reads as numbers, dates or truth values. */
 const NOT_PLAIN_NAME = /^(?:\d.*|null|true|false|yes|no|on|off|y|n)$/
 const OTHER_LETTER = /(?![a-z0-9])[\p{L}\p{N}]/u
 export const XML_TAG = /<\/?[A-Za-z][^<>]*>/
 
-/** Checks a frontmatter against the Agent Skills format and Wave's rules. Pure, never throws. */
+/** Checks a frontmatter by the Agent Skills format and Wave's rules. Never throws. */
 export function validateFrontmatter (frontmatter: Frontmatter, folderName: string): Finding[] {
   return [
     ...checkName(frontmatter, folderName),
@@ -75,7 +75,7 @@ function checkName (frontmatter: Frontmatter, folderName: string): Finding[] {
   }
   if (name.startsWith('-') || name.endsWith('-')) add('name_edge_hyphen', 'must not start or end with a hyphen')
   if (name.includes('--')) add('name_double_hyphen', 'must not contain two hyphens in a row')
-  // A name that breaks a rule is to be changed in any case: that it differs is not a second mistake.
+  // A name that breaks a rule has to be changed anyway.
   if (name !== folderName && found.length === 0) {
     add('name_folder_mismatch', `does not match the folder name ${quote(folderName)}`)
   }
@@ -86,7 +86,7 @@ function checkName (frontmatter: Frontmatter, folderName: string): Finding[] {
   return found
 }
 
-/** One instruction that gives the skill a valid name: a second line of that field would not be YAML. */
+/** Returns one instruction that gives the skill a valid name. */
 function nameFix (name: unknown, isWritten: boolean, folderName: string): string {
   // The valid name that needs the fewest changes.
   const target = [folderName, name].find(isValidName) ?? toValidName(folderName)
@@ -100,7 +100,7 @@ function nameFix (name: unknown, isWritten: boolean, folderName: string): string
   return `${isWritten ? change : `Add 'name: ${value}' to the frontmatter`}${rename}`
 }
 
-/** A valid name as a value that every reader takes as text. */
+/** Writes a valid name as a value that every reader takes as text. */
 export function nameAsYaml (name: string): string {
   return NOT_PLAIN_NAME.test(name) ? JSON.stringify(name) : name
 }
@@ -109,7 +109,7 @@ export function isValidName (name: unknown): name is string {
   return typeof name === 'string' && name.length <= MAX_NAME_CODE_POINTS && VALID_NAME.test(name)
 }
 
-/** Undefined when letters would be lost: no part of a name in another script stands for the whole. */
+/** Returns undefined where letters would be lost, as for a name in another script. */
 function toValidName (text: string): string | undefined {
   const plain = text.normalize('NFKD').replaceAll(/\p{M}/gu, '').toLowerCase()
   if (OTHER_LETTER.test(plain)) return undefined
@@ -195,7 +195,7 @@ function rightName (name: string, fields: Iterable<string>): string | undefined 
   return nearest(lower, [...fields].filter((field) => lower.charAt(0) === field.charAt(0)))
 }
 
-/** Misspelt fields of a frontmatter, each with its right name, of the fields that it does not have. */
+/** Returns the misspelt fields of a frontmatter with the fields that they stand for, which must be absent. */
 export function misspeltFields (frontmatter: Frontmatter): ReadonlyMap<string, string> {
   const absent = new Set([...KNOWN_FIELDS].filter((field) => !Object.hasOwn(frontmatter, field)))
   const misspelt = new Map<string, string>()

@@ -5,13 +5,10 @@ import type { Finding, FindingSeverity } from '../shared/skill.ts'
 /** Names in a sentence before it only says how many more there are. */
 const MAX_LISTED_NAMES = 3
 
-/**
- * Kinds of findings: the severity of each, and what it says of a skill. Where clients decide, the severity is that of
- * the Agent Skills format: `error` means that the format refuses the skill.
- */
+/** Severity and meaning of each kind of finding. `error`: the Agent Skills format refuses the skill. */
 type FindingTable<Code extends string> = Readonly<Record<Code, readonly [severity: FindingSeverity, summary: string]>>
 
-/** The kinds that the service itself finds. Clients' kinds are in src/verdicts, those of signatures in src/trust. */
+/** Kinds for clients are in src/verdicts, those of signatures in src/trust. */
 export const FINDINGS = {
   main_file_missing: ['error', 'there is no SKILL.md'],
   main_file_not_a_file: ['error', 'SKILL.md is a folder, a device, or a link that leaves the skill'],
@@ -90,22 +87,21 @@ export const FINDINGS = {
 
 export type FindingCode = keyof typeof FINDINGS
 
-/** Errors of the format that do not keep most agents from using a skill: models are offered it all the same. */
+/** Errors of the format that most agents tolerate: models are offered the skill all the same. */
 const USABLE_WITH: ReadonlySet<string> = new Set<FindingCode>([
   'main_file_casing', 'yaml_repaired', 'compatibility_not_text', 'compatibility_too_long', 'metadata_not_mapping'
 ])
 
-/** Whether a finding keeps a skill from being offered to models: in tools, prompts, MCP and discovery. */
+/** Whether a finding hides a skill from models: in tools, prompts, MCP and discovery. */
 export function preventsUse ({ code, severity }: Pick<Finding, 'code' | 'severity'>): boolean {
   return severity === 'error' && !USABLE_WITH.has(code)
 }
 
-/** Whether models are offered a skill with these findings. It may break rules of the format that readers get over. */
 export function isUsable ({ findings }: { readonly findings: readonly Finding[] }): boolean {
   return !findings.some(preventsUse)
 }
 
-/** Where something is in a main file, counted from 1. A column counts UTF-16 code units. */
+/** A place in a main file, counted from 1. Columns are UTF-16 code units. */
 export interface Position {
   readonly line: number
   readonly column: number

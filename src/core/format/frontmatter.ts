@@ -6,14 +6,14 @@ import { quote } from '../shared/text.ts'
 import { finding, quoteList } from './findings.ts'
 
 interface ParsedFrontmatter {
-  /** Plain JSON data; of a frontmatter that is not YAML, `name` and `description`, where they can be read. */
+  /** Plain JSON data. A frontmatter that is not YAML has only `name` and `description`, where they can be read. */
   readonly frontmatter: Frontmatter
   readonly findings: readonly Finding[]
   /** False where nothing could be read: the findings say why. */
   readonly isRead: boolean
 }
 
-/** Beginnings of js-yaml's reasons: its two limits, an input without a document, and a key that is there twice. */
+/** Beginnings of js-yaml's reasons. */
 const TOO_DEEP = 'nesting exceeded'
 const ALIASED = 'aliases exceeded'
 const EMPTY = 'expected a document'
@@ -22,11 +22,11 @@ const MAX_TRIED_ALIASES = 1_000
 
 const LIMITS = { maxDepth: MAX_FRONTMATTER_DEPTH, maxAliases: 0 } as const
 
-/** js-yaml finds these two where the next entry begins. */
+/** js-yaml finds these where the next entry begins. */
 const NO_COLON = 'can not read a block mapping entry'
 const NO_COMMA = 'missed comma'
 
-/** It finds a quote or bracket that is not closed where the indentation ends, or the frontmatter. */
+/** It finds an unclosed quote or bracket where the indentation or the frontmatter ends. */
 const UNCLOSED = /^(?:deficient indentation|unexpected end of the)/
 const OPENING = /(?:^|[:-][ \t]+)["'[{]/
 
@@ -117,7 +117,7 @@ function duplicateFinding (source: string, line: number): Finding {
   return finding('yaml_not_portable', message, 'Remove one of the two', undefined, { line: line + 2, column: 1 })
 }
 
-/** `name` and `description` of a frontmatter that is not YAML, where each can be read by itself. */
+/** Reads `name` and `description` of a frontmatter that is not YAML, each by itself. */
 function readNamingFields (source: string): Frontmatter {
   const fields = {}
   const lines = linesOf(source)
@@ -136,7 +136,7 @@ function unread (problem: Finding): ParsedFrontmatter {
   return { frontmatter: {}, findings: [problem], isRead: false }
 }
 
-/** Writes each top-level one-line value that is not a plain scalar in quotes, single ones where they will do. */
+/** Puts each top-level one-line value that is not a plain scalar into quotes. */
 export function quotePlainValues (source: string): { text: string, fields: string[] } {
   const fields: string[] = []
   const lines = linesOf(source)

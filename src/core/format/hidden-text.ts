@@ -2,7 +2,7 @@ import { ADVISED_MAIN_FILE_LINES } from '../shared/limits.ts'
 import type { Finding } from '../shared/skill.ts'
 import { finding, type Position } from './findings.ts'
 
-/** Names of the text that a model reads and a person does not see, by finding code. */
+/** Text that a model reads and a person does not see. */
 const KINDS = {
   control_characters: 'control characters',
   zero_width_characters: 'zero-width characters',
@@ -29,7 +29,7 @@ const HIDDEN = new RegExp([
 ].join('|'), 'gu')
 const HIDDEN_HERE = new RegExp(HIDDEN, 'uy')
 
-/** Which kind of hidden text is at an index. A byte order mark counts, wherever it is. */
+/** Returns the kind of hidden text at an index. A byte order mark counts. */
 export function hiddenKindAt (text: string, index: number): HiddenKind | undefined {
   HIDDEN_HERE.lastIndex = index
   const match = HIDDEN_HERE.exec(text)
@@ -40,7 +40,7 @@ function kindOf ({ groups = {} }: RegExpExecArray): HiddenKind | undefined {
   return (Object.keys(KINDS) as HiddenKind[]).find((kind) => groups[kind] !== undefined)
 }
 
-/** Findings about the whole text of a main file: its length and its hidden characters. */
+/** Checks the length and the hidden characters of a main file. */
 export function checkContent (text: string): Finding[] {
   const firsts = new Map<HiddenKind, Position>()
   for (const match of text.matchAll(HIDDEN)) {

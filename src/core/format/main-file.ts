@@ -20,15 +20,15 @@ interface ParsedSkill {
   readonly headings: readonly string[]
 }
 
-/** How much of a file without frontmatter is searched for the mistake, in bytes. */
+/** Bytes of a file without frontmatter that are searched for the mistake. */
 const DIAGNOSIS_BYTES = 4096
 
-/** What git leaves of a symbolic link where there are none: the path that it leads to, without a line end. */
+/** What git writes instead of a symbolic link on systems without them. */
 const LINK_TEXT = /^(?:\.{0,2}\/[^\r\n]+|[^\s/]+\/\S+|\S+\.md)$/i
 
 const MISPLACED_FRONTMATTER = /^---[ \t]*\r?\n(?:name|description)[ \t]*:/m
 
-/** Reads a main file. Pure, never throws, keeps no part of `bytes`; the time is linear in their number. */
+/** Reads a main file in linear time. Never throws, and keeps no part of `bytes`. */
 export function parseSkillBytes (bytes: Buffer, folderName: string): ParsedSkill {
   if (!isUtf8(bytes)) {
     const [before = ''] = bytes.toString().split('\uFFFD', 1)
@@ -89,7 +89,7 @@ function trimmedText (frontmatter: Frontmatter, field: string): string {
   return typeof value === 'string' ? value.trim() : ''
 }
 
-/** The finding for a file whose first line is not a fence: it names what stands there. */
+/** Finds out why the first line is not a fence. */
 function diagnoseMissing (bytes: Buffer, fileStart: number): Finding {
   const head = bytes.toString('utf8', fileStart, fileStart + DIAGNOSIS_BYTES)
   if (head.startsWith('---\r')) {

@@ -1,13 +1,10 @@
 import type { Finding } from '../shared/skill.ts'
 import type { Position } from './findings.ts'
 
-/**
- * A field at the start of its line: its name, in quotes or not, and what stands before its value. No two parts of the
- * expression can take the same blanks: the author of a skill chooses how many there are.
- */
+/** A field at the start of its line, up to its value. No two parts can match the same blanks, so that it is linear. */
 const FIELD_LINE = /^(?:"([^"\\]*)"[ \t]*|'([^']*)'[ \t]*|([^\s#"'[\]{},&*!|>%@`-][^:]*)):(?:[ \t]+|$)/
 
-/** Adds line and column to findings that have none: of the field that one is about, else of the first line. */
+/** Adds line and column to findings that have none: those of their field, else of the first line. */
 export function locateFindings (findings: readonly Finding[], source: string): readonly Finding[] {
   if (findings.every(({ line }) => line !== undefined)) return findings
   const fields = fieldPositions(source)
@@ -16,7 +13,7 @@ export function locateFindings (findings: readonly Finding[], source: string): r
     : found)
 }
 
-/** Where the values of top-level fields of a frontmatter begin; the field, if its value begins in a later line. */
+/** Returns where the values of top-level fields begin; or the field, if its value begins in a later line. */
 export function fieldPositions (source: string): Map<string, Position> {
   const positions = new Map<string, Position>()
   for (const [index, line] of source.split(/\r?\n/).entries()) {

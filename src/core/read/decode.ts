@@ -11,12 +11,12 @@ export interface DecodedText {
 /** Characters that no text in Latin-1 has: C0 controls but white space, DEL, and C1 controls. */
 const CONTROL = /[^\P{Cc}\t\n\f\r]/u
 
-/** Strict UTF-8: undefined where a byte sequence is not valid, instead of U+FFFD. */
+/** Undefined for bytes that are not strict UTF-8. */
 export function decodeUtf8 (bytes: Buffer): string | undefined {
   return isUtf8(bytes) ? bytes.toString('utf8') : undefined
 }
 
-/** Text in UTF-8, in UTF-16 with a byte order mark, or in Latin-1; undefined for binary content. */
+/** Decodes UTF-8, UTF-16 with a byte order mark, or Latin-1; undefined for binary content. */
 export function decodeText (bytes: Buffer): DecodedText | undefined {
   const utf16 = decodeUtf16(bytes)
   if (utf16 !== undefined) return utf16
@@ -34,7 +34,6 @@ export function looksLikeText (head: Buffer): boolean {
   return startsAsUtf8(head) || !CONTROL.test(head.toString('latin1'))
 }
 
-/** The last character may be cut. */
 export function startsAsUtf8 (head: Buffer): boolean {
   try {
     new TextDecoder('utf-8', { fatal: true }).decode(head, { stream: true })

@@ -8,7 +8,7 @@ import { errorCode } from '../shared/system-errors.ts'
 
 type Awaitable<T> = T | Promise<T>
 
-/** The file system as the core sees it: synchronous on a local disk, with a deadline on a network disk. */
+/** The file system calls of the core: synchronous on a local disk, with a deadline on a network disk. */
 export interface Disk {
   /** Follows links. Undefined when nothing is there. */
   stat (path: string): Awaitable<BigIntStats | undefined>
@@ -18,32 +18,31 @@ export interface Disk {
   open (path: string, flags: number): Awaitable<number>
   fstat (descriptor: number): Awaitable<BigIntStats>
   readlink (path: string): Awaitable<string>
-  /** Number of bytes read, 0 at the end of the file. */
+  /** Returns the number of bytes read, 0 at the end of the file. */
   read (descriptor: number, buffer: Buffer, offset: number, length: number, position: number): Awaitable<number>
   close (descriptor: number): Awaitable<void>
   /** Whether `/proc/self/fd/N` names an open file, so that the opened file itself can be checked. */
   readonly hasProc: boolean
 }
 
-/** How long a call to a network disk may take before it counts as hanging, in milliseconds. */
+/** A call to a network disk that takes longer hangs, in milliseconds. */
 const DISK_ANSWER_MS = 5_000
 
-/** Threads of libuv's pool, by the variable that sizes it: a call that hangs keeps one, and the log needs one too. */
+/** Threads of libuv's pool. A call that hangs keeps one, and the log needs one. */
 const POOL_THREADS = Number(process.env['UV_THREADPOOL_SIZE']) || 4
 
-/** How many calls to network disks are under way together, and how many of them to disks that never answered. */
+/** Calls to all network disks at a time, and those to disks that have never answered. */
 const MAX_CALLS = Math.max(POOL_THREADS - 1, 1)
 const MAX_FIRST_CALLS = Math.max(POOL_THREADS >> 1, 1)
 const limitCalls = pLimit(MAX_CALLS)
 const limitFirstCalls = pLimit(MAX_FIRST_CALLS)
 
-/** Of the calls that are under way, those that take longer than DISK_ANSWER_MS. */
 let hangingCalls = 0
 
-/** Links that are followed on the way to a mount, as many as the kernel follows. */
+/** As many links as the kernel follows. */
 const MAX_LINKS = 40
 
-/** By device number, of which the kernel uses each again. */
+/** By device number. The kernel reuses these, so that there are never many. */
 const networkDisks = new Map<string, Disk>()
 
 /** File systems that ask another machine or a process and may never get an answer, by the kernel's names for them. */
@@ -128,7 +127,7 @@ export function createNetworkDisk (answerMs = DISK_ANSWER_MS): Disk {
   }
 }
 
-/** The disk for folders that are read together: the network disk of the first that has one, else the local disk. */
+/** Returns the network disk of the first folder that lies on one, else the local disk. */
 export function diskOf (...folders: readonly string[]): Disk {
   const device = folders.map((folder) => networkDeviceOf(folder)).find((found) => found !== undefined)
   if (device === undefined) return localDisk
@@ -166,7 +165,7 @@ function networkDeviceOf (path: string, mounts = readMounts(), links = 0): strin
   return device ?? mounts.find(({ point, isNetwork }) => isNetwork && pathFrom(path, point) !== undefined)?.device
 }
 
-/** The kernel's table of mounts; empty on other systems. */
+/** Empty on systems without this table. */
 function readMounts (): readonly Mount[] {
   let table: string
   try {
@@ -199,14 +198,13 @@ export async function readEntries (disk: Disk, folder: string): Promise<Dirent[]
   return (await disk.readdir(folder)).sort((a, b) => compareCodePoints(a.name, b.name))
 }
 
-/** Closes what was read. A failure is not reported: no answer depends on it. */
+/** Closes a descriptor that was only read: no answer depends on a failure. */
 export async function closeQuietly (disk: Disk, descriptor: number): Promise<void> {
   try {
     await disk.close(descriptor)
   } catch {}
 }
 
-/** Undefined where nothing is, and where the disk fails. */
 export async function realpathOrNothing (disk: Disk, path: string): Promise<string | undefined> {
   try {
     return await disk.realpath(path)

@@ -1,35 +1,33 @@
 import { LRUCache } from 'lru-cache'
 import { createCoalescer } from '../shared/async.ts'
 import { MAX_SKILL_BYTES } from '../shared/limits.ts'
-import { checksumsOf, type FileChecksums } from './checksums.ts'
 import { startsAsUtf8 } from './decode.ts'
-import { FileContent } from './file-content.ts'
+import { checksumsOf, type FileChecksums, FileContent } from './file-content.ts'
 import type { FileStamp } from './file-stamp.ts'
 import type { OpenFile } from './open-file.ts'
 import { type FilePlace, openInside } from './open-inside.ts'
 import { changed } from './refused.ts'
 
-/** A file as it can be sent: in memory, or open and to be streamed and closed by the caller. */
+/** A file in memory, or an open one, which the caller streams and closes. */
 export type ServableFile = { readonly kind: 'content', readonly content: FileContent } | StreamedFile
 
-/** Files up to this size, in bytes, are read whole and may stay in memory; larger ones are streamed. */
+/** Larger files are streamed, in bytes. */
 export const MAX_BUFFERED_FILE_BYTES = 262_144
 
-/** A streamed file up to this size, in bytes, is read for its digest first; of a larger one it may not be known. */
+/** A streamed file up to this size, in bytes, is read for its digest first. */
 export const MAX_HASHED_FIRST_BYTES = 8 * 1_048_576
 
-/** Contents besides those of kept revisions, in bytes; the largest of them; and what each takes besides its bytes. */
+/** Room for contents, without those of kept revisions; for a single one; and the overhead of each. In bytes. */
 const CACHE_BYTES = 8 * 1_048_576
 const MAX_ENTRY_BYTES = CACHE_BYTES / 4
 const WEIGHT_PER_ENTRY = 2_048
 
-/** Files whose checksums are kept: about 300 bytes each. */
+/** About 300 bytes of memory each. */
 const MAX_CHECKSUMS = 150_000
 
 /**
- * Checksums of files by their stamp, and contents by their digest, of which those used longest ago give way. Each read
- * opens and checks the file anew; only what is known of its bytes comes from memory. Readings of one file at the same
- * time share one.
+ * Keeps checksums of files by their stamp, and contents by their digest. Each read opens and checks the file; only its
+ * bytes come from memory. Reads of one file at the same time share one.
  */
 export class FileCache {
   readonly #contents = new LRUCache<string, FileContent>({
@@ -38,10 +36,10 @@ export class FileCache {
     sizeCalculation: weightOf
   })
 
-  /** Contents of kept revisions, which no other reading displaces. */
+  /** Contents of kept revisions, which no other read displaces. */
   readonly kept: LRUCache<string, FileContent>
   readonly #checksums = new LRUCache<string, FileChecksums>({ maxSize: MAX_CHECKSUMS, sizeCalculation: () => 1 })
-  /** States of files that are hashed while they are streamed. */
+  /** Stamps of files that are hashed while they are streamed. */
   readonly #streamed = new Set<string>()
   readonly #shareContent = createCoalescer<FileContent>()
   readonly #shareChecksums = createCoalescer<FileChecksums>()
@@ -54,12 +52,11 @@ export class FileCache {
     this.kept = new LRUCache({ maxSize: Math.max(keptBytes, 1), sizeCalculation: weightOf })
   }
 
-  /** How much memory contents take, in bytes, and how often one was there. */
+  /** Bytes of all contents, and how often one was found. */
   get usage (): { readonly bytes: number, readonly hits: number, readonly misses: number } {
     return { bytes: this.#contents.calculatedSize + this.kept.calculatedSize, hits: this.#hits, misses: this.#misses }
   }
 
-  /** The content of a file that is known to be in this state. */
   contentOf (stamp: FileStamp): FileContent | undefined {
     const checksums = this.#checksums.get(stamp)
     const content = checksums && this.#contentWith(checksums.digest)
@@ -95,12 +92,11 @@ export class FileCache {
     }
   }
 
-  /** Whether the checksums of a file in this state are known. */
   knows (stamp: FileStamp | undefined): boolean {
     return stamp !== undefined && this.#checksums.has(stamp)
   }
 
-  /** Checksums of a file in this state, read unless known. `stamp` is undefined for a link: any state will do. */
+  /** Reads a file for its checksums, unless they are known. @param stamp undefined for a link, in any state */
   async checksumsAt (place: FilePlace, stamp: FileStamp | undefined): Promise<FileChecksums> {
     const known = stamp === undefined ? undefined : this.#checksums.get(stamp)
     if (known !== undefined) return known
@@ -113,7 +109,6 @@ export class FileCache {
     }
   }
 
-  /** Checksums of an open file, read unless known. */
   async checksumsOf (file: OpenFile): Promise<FileChecksums> {
     return this.#knownOf(file) ?? await this.#shareChecksums(file.stamp, async () =>
       this.#knownOf(file) ?? this.#learn(file, await file.checksums(this.#closing.signal)))
@@ -137,13 +132,12 @@ export class FileCache {
     return this.#checksums.get(stamp)
   }
 
-  /** Keeps checksums for the next one who opens the file in this state. */
   #learn ({ stamp, isSettled }: OpenFile, checksums: FileChecksums): FileChecksums {
     if (isSettled) this.#checksums.set(stamp, checksums)
     return checksums
   }
 
-  /** Ends the reading of files for their checksums. */
+  /** Ends reads of files for their checksums. */
   close (): void {
     this.#closing.abort()
   }
@@ -170,7 +164,6 @@ function weightOf ({ bytes }: FileContent): number {
   return bytes.length + WEIGHT_PER_ENTRY
 }
 
-/** A large file, open; the caller closes it. */
 class StreamedFile {
   readonly kind = 'stream'
   readonly size: number
@@ -193,7 +186,7 @@ class StreamedFile {
     return this.#digest
   }
 
-  /** The same, read unless known; undefined for more than MAX_SKILL_BYTES. */
+  /** Reads the file for it, unless it is known; undefined for more than MAX_SKILL_BYTES. */
   async readDigest (): Promise<string | undefined> {
     if (this.size <= MAX_SKILL_BYTES) this.#digest ??= (await this.#cache.checksumsOf(this.#file)).digest
     return this.#digest

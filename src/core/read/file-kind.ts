@@ -1,9 +1,9 @@
 import { looksLikeText } from './decode.ts'
 
-/** What the first bytes of a file say for certain. `data` is anything else that is not text. */
+/** What the first bytes of a file tell for certain. `data` is any other file that is not text. */
 export type FileKind = 'program' | 'archive' | 'image' | 'pdf' | 'script' | 'data'
 
-/** Bytes of a file that tell its kind: the mark of a tar archive is the last one. */
+/** The mark of a tar archive ends here. */
 export const HEAD_BYTES = 262
 
 /** Marks at the beginning, in Latin-1. Sources: the documents of the formats, and file(1). */

@@ -41,17 +41,15 @@ export function isVersionControl (segments: readonly string[]): boolean {
   return segments.some((segment) => VERSION_CONTROL.has(segment))
 }
 
-/** Whether one of these names hides everything that is called so. */
+/** Whether one of these names hides a file or folder. */
 export function isHiddenPath (segments: readonly string[]): boolean {
   return segments.some((segment) => HIDDEN.test(segment))
 }
 
-/** Whether a file's own name hides it. */
 export function isHiddenFile (name: string): boolean {
   return HIDDEN_FILE.test(name)
 }
 
-/** Whether what is at a path of a skill is hidden by a name, or by a filter. */
 export function isHidden (path: string, isFolder: boolean, filter?: PathFilter): boolean {
   const segments = path.split('/')
   return isHiddenPath(segments) || (!isFolder && isHiddenFile(segments.at(-1) ?? '')) ||

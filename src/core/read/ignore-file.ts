@@ -19,10 +19,10 @@ export const MAX_IGNORE_PATTERNS = 64
 const MAX_STARS = 2
 /** Segments `**` of one pattern: with four of them, one path took minutes. */
 const MAX_DOUBLE_STARS = 2
-/** Of a path that is asked about, in segments: deeper ones are hidden. */
+/** Paths with more segments are hidden. */
 const MAX_PATH_SEGMENTS = 32
 
-/** The library keeps each of its answers for ever: it is made anew after this many. */
+/** The library never forgets an answer: it is created again after this many. */
 const MAX_KEPT_ANSWERS = 256
 
 export interface IgnoreRules extends PathFilter {
@@ -32,11 +32,10 @@ export interface IgnoreRules extends PathFilter {
 
 export interface IgnoreFile {
   readonly rules: IgnoreRules
-  /** Of what is at its path, links followed; undefined for nothing that can be asked. */
+  /** Links followed; undefined for nothing that can be asked. */
   readonly stamp: FileStamp | undefined
 }
 
-/** What a skill does not serve, by its own ignore file and by that of its root. */
 export interface SkillFilter extends PathFilter {
   readonly findings: readonly Finding[]
 }

@@ -1,14 +1,14 @@
 import { type BigIntStats, constants } from 'node:fs'
 import { yieldIfNeeded } from '../shared/async.ts'
-import { Checksummer, type FileChecksums } from './checksums.ts'
 import { closeQuietly, type Disk } from './disk.ts'
+import { Checksummer, type FileChecksums } from './file-content.ts'
 import { type FileStamp, isSettled, stampOf } from './file-stamp.ts'
 import { asRefused, changed } from './refused.ts'
 
 const HASHED_CHUNK_BYTES = 1_048_576
 const STREAM_CHUNK_BYTES = 65_536
 
-/** A FIFO must not block, a terminal must not become ours. */
+/** A FIFO must not block, and a terminal must not become that of this process. */
 export const READ_ONLY = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY
 
 /**
@@ -17,7 +17,6 @@ export const READ_ONLY = constants.O_RDONLY | constants.O_NONBLOCK | constants.O
  */
 export class OpenFile {
   readonly size: bigint
-  /** The state that it was opened in. */
   readonly stamp: FileStamp
   /** Whether every later edit is sure to change the stamp. */
   readonly isSettled: boolean
@@ -35,7 +34,7 @@ export class OpenFile {
     this.#isReadable = isReadable
   }
 
-  /** All bytes of the file, if it stays as it was when it was opened. */
+  /** Reads the whole file, which must be as it was when it was opened. */
   async readAll (): Promise<Buffer> {
     await this.openForReading()
     const bytes = Buffer.allocUnsafeSlow(Number(this.size))
@@ -44,14 +43,14 @@ export class OpenFile {
     return bytes
   }
 
-  /** The first bytes, as many as a stream has in one piece. */
+  /** Reads as many bytes as a stream has in one piece. */
   async readHead (): Promise<Buffer> {
     await this.openForReading()
     const bytes = Buffer.allocUnsafe(Math.min(STREAM_CHUNK_BYTES, Number(this.size)))
     return bytes.subarray(0, await this.#read(bytes, 0))
   }
 
-  /** Checksums of the state that it was opened in. A file that grows all the time is given up at once. */
+  /** Reads the file for its checksums. A file that changes meanwhile is given up at once. */
   async checksums (signal: AbortSignal): Promise<FileChecksums> {
     return await this.#hash(async () => {
       signal.throwIfAborted()
@@ -60,10 +59,10 @@ export class OpenFile {
   }
 
   /**
-   * The bytes from `start` to `end`, both included, with back-pressure. If the file is replaced, removed or appended to
-   * meanwhile, it must still begin with the bytes that it had when the last of them is sent.
+   * Reads the bytes from `start` to `end`, both included. A file that is replaced, removed or appended to meanwhile
+   * must still begin with the bytes that it had, or the last piece is not sent.
    * @param digest of the whole file when it was opened
-   * @param onChecksums called when all bytes were sent, which then are hashed for it
+   * @param onChecksums called with checksums of all bytes when they were sent
    */
   async * chunks (
     start: number, end: number, digest?: string, onChecksums?: (checksums: FileChecksums) => void

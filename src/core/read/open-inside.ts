@@ -6,7 +6,6 @@ import { isHidden, type PathFilter } from './hidden.ts'
 import { OpenFile, READ_ONLY } from './open-file.ts'
 import { asRefused, changed, RefusedError } from './refused.ts'
 
-/** A file of a skill. */
 export interface FilePlace {
   readonly disk: Disk
   /** Real path of the skill's folder, itself verified to lie below its root. */
@@ -21,7 +20,6 @@ export interface FilePlace {
 const O_PATH = 0o10000000
 const NO_FOLLOW = constants.O_NOFOLLOW
 
-/** How often a file is opened again when it moves meanwhile. */
 const MAX_ATTEMPTS = 8
 
 /**
@@ -137,7 +135,7 @@ function checkServable ({ path, filter }: FilePlace, realPath: string, stats: Bi
   if (stats.size > limit) throw new RefusedError('too_large', undefined, stats.size)
 }
 
-/** The skill's own folder is never hidden; a slash at the end is not part of a name. */
+/** The skill's own folder is never hidden. */
 function isHiddenTo (path: string, isFolder: boolean, filter?: PathFilter): boolean {
   const name = path.endsWith('/') ? path.slice(0, -1) : path
   return name !== '.' && isHidden(name, isFolder, filter)

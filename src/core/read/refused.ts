@@ -36,23 +36,22 @@ export class RefusedError extends Error {
   }
 }
 
-/** A refusal as it is; an error of the operating system as the refusal that it means. Its text goes to the log only. */
+/** Turns an error of the operating system into a refusal. Its text goes to the log only. */
 export function asRefused (error: unknown): RefusedError {
   return error instanceof RefusedError ? error : new RefusedError(REFUSALS[errorCode(error)] ?? 'io_error', error)
 }
 
-/** Whether an error says nothing about what is at a path: what was known of it stays. */
+/** Whether the disk failed, so that the error says nothing about what is at a path. */
 export function isInconclusive (error: unknown): boolean {
   const { refusal } = asRefused(error)
   return refusal === 'io_error' || refusal === 'no_answer'
 }
 
-/** Whether a file is passed over as main file: it is not a regular file of this skill. */
+/** Whether the next main file is tried instead, since this one is not a regular file of the skill. */
 export function isPassedOver (refusal: Refusal): boolean {
   return ['not_found', 'outside', 'is_directory', 'not_regular'].includes(refusal)
 }
 
-/** A skill, or a file of it, is not in the state in which it was read before. */
 export function changed (what: string): RefusedError {
   return new RefusedError('changed', new Error(what))
 }

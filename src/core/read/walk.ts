@@ -34,7 +34,7 @@ export interface WalkedFile {
   readonly isLink: boolean
 }
 
-/** What is in a skill by its folders alone: no file was opened. Hidden files are in none of it. */
+/** What is in a skill by its folders alone, without hidden files. No file was opened. */
 export interface Walk {
   /** Folder by folder, each sorted by name. */
   readonly files: readonly WalkedFile[]
@@ -51,11 +51,11 @@ interface Pending {
   /** `''` for the skill itself, else with a slash at the end. */
   readonly prefix: string
   readonly realPath: string
-  /** Whether a link led here: another one inside is not followed. */
+  /** Whether a link led here: no other one inside is followed. */
   readonly isLinked: boolean
 }
 
-/** Lists the skill at a real path, and the states of all that is in it. Throws RefusedErrors, also `changed`. */
+/** Lists the files of the skill at a real path, with their stamps. @throws {RefusedError} also `changed` */
 export async function walkSkill (disk: Disk, base: string, filter: PathFilter | undefined): Promise<Walk> {
   const startedAt = Date.now()
   const files: WalkedFile[] = []

@@ -3,7 +3,7 @@ import type { FileKind } from '../read/file-kind.ts'
 import { type FindingCode, findingOnFiles } from '../format/findings.ts'
 import type { Finding, ListedFile } from '../shared/skill.ts'
 
-/** Code, what is said before and after the names, and the fix. */
+/** Code, beginning of the message, and fix. */
 const KINDS = {
   outside: [
     'link_outside', 'links that lead to no file of the skill are left out',
@@ -27,7 +27,7 @@ const KINDS = {
   unnameable: ['file_name_not_utf8', 'files whose names are not UTF-8 are left out', 'Rename them in UTF-8']
 } as const satisfies Readonly<Record<LeftOutKind, readonly [code: FindingCode, what: string, fix: string]>>
 
-/** Says what is not in the manifest of a skill: one finding of each kind, with the first names and a count. */
+/** Makes one finding for each kind of files that are not in the manifest. */
 export function leftOutFindings (leftOut: LeftOutFiles): readonly Finding[] {
   return [...leftOut].flatMap(([kind, paths]) => {
     const [code, what, fix] = KINDS[kind]
@@ -53,7 +53,7 @@ const NAMED: ReadonlyArray<readonly [names: RegExp, kinds: ReadonlyArray<FileKin
   ]
 ]
 
-/** What is to be said of the bytes of files. One that is not what its name says is in no other finding. */
+/** Makes findings about the bytes of files. A file that is not what its name says is in no other finding. */
 export function contentFindings (
   files: readonly ListedFile[], kindOf: (path: string) => FileKind | undefined
 ): readonly Finding[] {

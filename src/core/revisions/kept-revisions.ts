@@ -24,12 +24,12 @@ export interface KeptRevision extends HandedOut {
   readonly contents: ReadonlyMap<string, FileContent>
 }
 
-/** What the manifest of a revision takes for each file, in bytes. */
+/** Memory for each file of a manifest, in bytes. */
 const WEIGHT_PER_FILE = 512
 
 /**
- * Revisions that were handed out, for callers that have begun with one while the skill moves on: manifests whose bytes
- * are in the file cache. Whether one may be served is decided by those who ask.
+ * Revisions that were handed out, for callers that finish with the one they have begun with: manifests, whose bytes
+ * are in the file cache. Callers decide whether one may be served.
  */
 export class KeptRevisions {
   readonly #files: FileCache
@@ -85,7 +85,7 @@ export class KeptRevisions {
     return kept && { ...kept, contents }
   }
 
-  /** All revisions that were handed out, the one used last first. Contents of some may have given way. */
+  /** All of them, the one used last first. Contents of some may be gone. */
   get all (): readonly HandedOut[] {
     return [...this.#revisions.values()]
   }

@@ -1,7 +1,7 @@
 import { mainFileError, fileError, skillError } from '../shared/errors.ts'
 import { isPassedOver, RefusedError } from '../read/refused.ts'
 
-/** `get_skill`'s sentence for why a main file was not read; any other error as it is. */
+/** Turns a refusal of a main file into `get_skill`'s sentence. Other errors stay as they are. */
 export function mainFileSentence (error: unknown, name: string): unknown {
   if (!(error instanceof RefusedError)) return error
   if (isPassedOver(error.refusal)) return mainFileError.notFound(name)
@@ -14,7 +14,7 @@ export function mainFileSentence (error: unknown, name: string): unknown {
   }
 }
 
-/** `read_file_in_skill`'s sentence for why a file was not read; any other error as it is. */
+/** The same for a file, with `read_file_in_skill`'s sentences. */
 export function fileSentence (error: unknown, name: string, file: string): unknown {
   if (!(error instanceof RefusedError)) return error
   switch (error.refusal) {
@@ -30,7 +30,7 @@ export function fileSentence (error: unknown, name: string, file: string): unkno
   }
 }
 
-/** The sentence for why the files of a skill were not listed; any other error as it is. */
+/** The same for the files of a skill, which could not be listed. */
 export function skillSentence (error: unknown, name: string): unknown {
   if (!(error instanceof RefusedError)) return error
   switch (error.refusal) {

@@ -1,10 +1,10 @@
 import { LRUCache } from 'lru-cache'
 import pLimit from 'p-limit'
 import type { FileCache } from '../read/file-cache.ts'
+import type { FileChecksums } from '../read/file-content.ts'
 import { isTextKind } from '../read/file-kind.ts'
 import { IGNORE_FILE } from '../read/ignore-file.ts'
 import { mediaType } from '../read/media-type.ts'
-import type { FileChecksums } from '../read/checksums.ts'
 import { asRefused, changed, isInconclusive, RefusedError } from '../read/refused.ts'
 import { type Walk, type WalkedFile, walkSkill } from '../read/walk.ts'
 import type { IndexedSkill } from '../read-skill.ts'
@@ -14,11 +14,11 @@ import type { Finding, Manifest, ManifestFile } from '../shared/skill.ts'
 import { compareCodePoints } from '../shared/text.ts'
 import { contentFindings, leftOutFindings } from './file-findings.ts'
 
-/** Bytes of one skill that a list has read for its revision. More are read in the background, for so many at a time. */
+/** Bytes of one skill that a list waits for. Larger skills are read in the background, so many at a time. */
 const MAX_LISTED_BYTES = 8 * 1_048_576
 const MAX_IN_BACKGROUND = 2
 
-/** Files of all manifests that are kept together. */
+/** Files of all cached manifests together. */
 const MAX_CACHED_SNAPSHOT_FILES = 50_000
 
 /** All files of a skill in one state. */
@@ -30,10 +30,7 @@ export interface Snapshot {
   readonly findings: readonly Finding[]
 }
 
-/**
- * Makes manifests. The skill is walked at each question; files whose state is known are not read again. Equal questions
- * at the same time share the answer.
- */
+/** Makes manifests. Each call walks the skill, and reads files in unknown states. Equal calls share a result. */
 export class Snapshots {
   readonly #files: FileCache
   readonly #cache = new LRUCache<string, Snapshot & { readonly fingerprint: string }>({
@@ -43,7 +40,6 @@ export class Snapshots {
 
   readonly #share = createCoalescer<Snapshot>()
   readonly #limitBackground = pLimit(MAX_IN_BACKGROUND)
-  /** Skills that are read in the background, or wait for that. */
   readonly #background = new Set<string>()
 
   constructor (files: FileCache) {
@@ -51,14 +47,14 @@ export class Snapshots {
   }
 
   /**
-   * Throws RefusedErrors: for what went away, changed meanwhile or is too much, and for a disk that fails.
-   * @param known a walk of the skill that was made after the skill was read; default: another one is made
+   * @param known a walk of the skill that was made after the skill was read
+   * @throws {RefusedError}
    */
   async of (skill: IndexedSkill, known?: Walk): Promise<Snapshot> {
     return await (known === undefined ? this.#share(idOf(skill), () => this.#read(skill)) : this.#read(skill, known))
   }
 
-  /** The same for lists, which wait for no single skill: undefined for one that is still read in the background. */
+  /** The same for lists: undefined for a skill that is still read in the background. */
   async ofListed (skill: IndexedSkill): Promise<Snapshot | undefined> {
     const { root: { disk }, folder: { realPath }, filter } = skill
     const walk = await walkSkill(disk, realPath, filter)
@@ -74,7 +70,7 @@ export class Snapshots {
     return undefined
   }
 
-  /** Ends what goes on in the background. */
+  /** Ends reads in the background. */
   close (): void {
     this.#limitBackground.clearQueue()
     this.#background.clear()
@@ -108,7 +104,7 @@ export class Snapshots {
       })
       checksums.set(path, sums)
     }
-    // What a settled walk has found was so when it began, and files are read in the state that it has found.
+    // A settled walk is of one moment, and files are read in the states that it has found.
     const isOneState = (known?.isSettled === true && !walk.files.some(({ isLink }) => isLink)) ||
       (await walkSkill(disk, realPath, filter)).fingerprint === walk.fingerprint
     if (!isOneState) throw changed('the skill changed while its files were read')
@@ -129,7 +125,7 @@ export class Snapshots {
   }
 }
 
-/** Two skills may be one folder, by a link: each manifest has its own name in it. */
+/** By a link two skills may be one folder, and each manifest has a name in it. */
 function keyOf ({ folder: { name, realPath } }: IndexedSkill): string {
   return `${realPath}\0${name}`
 }
@@ -139,7 +135,7 @@ function idOf (skill: IndexedSkill): string {
   return [keyOf(skill), skill.root.id, skill.filter?.id, skill.ignoreFile === undefined].join('\0')
 }
 
-/** @throws {RefusedError} for a file that was there when it was listed, and says nothing about it now */
+/** @throws {RefusedError} for a file that has changed since it was listed, or that the disk fails to read */
 function leaveOut ({ leftOut }: Walk, { path, isLink }: WalkedFile, error: unknown): undefined {
   const refused = asRefused(error)
   const { refusal } = refused

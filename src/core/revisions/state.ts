@@ -15,10 +15,7 @@ import type { KeptRevision } from './kept-revisions.ts'
 import { fileSentence, mainFileSentence, skillSentence } from './refusal-sentences.ts'
 import type { Snapshot } from './snapshot.ts'
 
-/**
- * A skill in one state: everything that is read of it agrees. Errors are `SkillError`s, with the sentences of the
- * tools; `skill_changing` asks for another attempt.
- */
+/** A skill in one state. Errors are `SkillError`s with the tools' sentences; after `skill_changing` try again. */
 export abstract class SkillState {
   readonly skill: CatalogSkill & Pick<IndexedSkill, 'mainFiles' | 'refused'>
 
@@ -26,31 +23,21 @@ export abstract class SkillState {
     this.skill = skill
   }
 
-  /** @throws {RefusedError} as all three */
+  /** All three throw RefusedErrors. */
   protected abstract takeSnapshot (): Promise<Snapshot>
-  protected abstract takeListed (): Promise<Snapshot | undefined>
   /** @param limit most bytes */
   protected abstract readPath (path: string, limit: number): Promise<FileContent>
   protected abstract openPath (path: string): Promise<ServableFile>
 
   async snapshot (): Promise<Snapshot> {
-    return await this.#whole(() => this.takeSnapshot())
+    return await this.takeSnapshot().catch((error) => { throw skillSentence(error, this.skill.name) })
   }
 
-  /** The same for lists, which wait for no single skill: undefined for one that takes long to be read. */
+  /** The same for lists, which wait for no single skill: undefined for one that takes long. */
   async listedSnapshot (): Promise<Snapshot | undefined> {
-    return await this.#whole(() => this.takeListed())
+    return await this.snapshot()
   }
 
-  async #whole<T> (take: () => Promise<T>): Promise<T> {
-    try {
-      return await take()
-    } catch (error) {
-      throw skillSentence(error, this.skill.name)
-    }
-  }
-
-  /** All files and the revision. */
   async manifest (): Promise<Manifest> {
     return (await this.snapshot()).manifest
   }
@@ -82,7 +69,7 @@ export abstract class SkillState {
   /** The main file, with `get_skill`'s sentences when there is none. */
   async mainFile (preference: MainFilePreference = 'SKILL.md'): Promise<FileContent> {
     const { name, mainFiles, refused } = this.skill
-    // What the skill says of itself must come from the same bytes.
+    // Metadata and document must come from the same bytes.
     const isUnread = refused !== undefined && (mainFiles.length === 0 || refused.refusal === 'changed')
     if (isUnread) throw mainFileSentence(refused, name)
     for (const path of orderMainFiles(mainFiles, preference)) {
@@ -95,7 +82,7 @@ export abstract class SkillState {
     throw mainFileError.notFound(name)
   }
 
-  /** A file whole, with `read_file_in_skill`'s sentences. */
+  /** A whole file, with `read_file_in_skill`'s sentences. */
   async file (filePath: string, limit = MAX_TEXT_FILE_BYTES): Promise<FileContent> {
     return await this.#at(filePath, (path) => this.readPath(path, limit))
   }
@@ -116,13 +103,13 @@ export abstract class SkillState {
   }
 }
 
-/** A skill as it is on the disk. A read that does not match the state that it was indexed in fails with `changed`. */
+/** A skill on the disk. A read that does not match its indexed state fails with `changed`. */
 export class PresentState extends SkillState {
   readonly #found: IndexedSkill
   readonly #catalog: Catalog
   readonly #isKept: boolean
   readonly #walk: Walk | undefined
-  /** What is known of the files of this state, by path. */
+  /** Of files of this state that were read, by path. */
   readonly #digests = new Map<string, string>()
   #snapshot: Snapshot | undefined
 
@@ -170,10 +157,14 @@ export class PresentState extends SkillState {
     return this.#snapshot
   }
 
-  protected async takeListed (): Promise<Snapshot | undefined> {
-    const listed = this.#snapshot ?? await this.#catalog.snapshots.ofListed(this.#read())
-    this.#snapshot ??= listed && await this.#confirmed(listed, true)
-    return this.#snapshot
+  override async listedSnapshot (): Promise<Snapshot | undefined> {
+    try {
+      const listed = this.#snapshot ?? await this.#catalog.snapshots.ofListed(this.#read())
+      this.#snapshot ??= listed && await this.#confirmed(listed, true)
+      return this.#snapshot
+    } catch (error) {
+      throw skillSentence(error, this.skill.name)
+    }
   }
 
   /** @throws {RefusedError} `changed` for a skill that could not be read in one state */
@@ -196,7 +187,7 @@ export class PresentState extends SkillState {
     return snapshot
   }
 
-  /** Uses the kept bytes if there are any, so that a download survives an edit. */
+  /** Takes kept bytes if there are any, so that a download survives an edit. */
   override async archive (nameOf?: (path: string) => string): Promise<ZipArchive> {
     const { revision } = await this.manifest()
     const kept = this.#catalog.kept.get(this.#found.root, this.skill.name, revision)
@@ -208,7 +199,7 @@ export class PresentState extends SkillState {
     return { disk, folder: folder.realPath, path, filter }
   }
 
-  /** A file that was hidden before it was written must stay hidden: rules are compared after the reading. */
+  /** To be called after a read: a file that was hidden before it was written must stay hidden. */
   async #confirmRules (): Promise<void> {
     if (this.#found.filter === undefined || await this.#catalog.hasSameRules(this.#found)) return
     throw changed('what is hidden may have changed after the skill was read')
@@ -221,7 +212,7 @@ export class PresentState extends SkillState {
   }
 }
 
-/** A revision that was handed out, from memory. */
+/** A kept revision. */
 export class KeptState extends SkillState {
   readonly #kept: KeptRevision
 
@@ -231,10 +222,6 @@ export class KeptState extends SkillState {
   }
 
   protected async takeSnapshot (): Promise<Snapshot> {
-    return this.#kept
-  }
-
-  protected async takeListed (): Promise<Snapshot> {
     return this.#kept
   }
 
@@ -256,7 +243,6 @@ export class KeptState extends SkillState {
   }
 }
 
-/** Where a caller's path leads in a skill, by its text alone. */
 function pathInside (name: string, mainFiles: readonly string[], filePath: string): string {
   const parsed = parseRelativePath(filePath)
   if (parsed.kind === 'empty') throw fileError.invalidPath()

@@ -10,16 +10,15 @@ import type { SkillType } from '../shared/skill.ts'
 import { isSafeName } from '../shared/skill-name.ts'
 import { errorCode } from '../shared/system-errors.ts'
 
-/** Where a skill lies. */
 export interface ListedFolder {
-  /** Absolute, as agents are shown it. */
+  /** Absolute, as agents see it. */
   readonly path: string
   readonly realPath: string
   /** What the ignore file above it hides of it. */
   readonly rules?: IgnoreRules | undefined
 }
 
-/** A folder that is served as a skill. The same object as in the listing before while it means the same. */
+/** A folder that is served as a skill: the same object as in the listing before while nothing in it differs. */
 export interface SkillFolder extends ListedFolder {
   /** The address of the skill. */
   readonly name: string
@@ -30,7 +29,6 @@ export interface SkillFolder extends ListedFolder {
   readonly nameInSource?: string
 }
 
-/** An entry of a root that could be a skill and is none. */
 export interface SkippedEntry {
   readonly name: string
   /** Three kinds of links, `unknown` to a disk that fails; a name that no skill may have; one in the ignore file. */
@@ -64,7 +62,7 @@ export interface RootFolder {
   readonly path: string
   readonly type: SkillType
   readonly listed: Listing | undefined
-  /** What the listing has in front of the name of each skill. */
+  /** Stands in front of each name in the listing. */
   readonly prefix: string
   /** Absolute paths of the folders outside that links in the root may lead into. */
   readonly linkTargets: readonly string[]
@@ -79,10 +77,9 @@ export interface RootListing {
   /** Stamps of what the links lead to, by name: it may change without the root. Undefined for nothing. */
   readonly links: ReadonlyMap<string, FileStamp | undefined>
   readonly skipped: readonly SkippedEntry[]
-  /** The root has a main file itself: a skill was given instead of the folder that holds it. */
+  /** Whether the root has a main file: a skill was given instead of its folder. */
   readonly isSkill?: boolean
   readonly ignoreFile?: IgnoreFile | undefined
-  /** What the root's `Listing` had, if it has one. */
   readonly listed?: Listing['folders']
 }
 
@@ -94,7 +91,6 @@ export interface ListingFailure {
 
 type Places = ReadonlyMap<string, ListedFolder & { readonly linked?: boolean }>
 
-/** Lists the skills of one root by names and types. Folders that mean the same as before are the same objects. */
 export async function listRoot (
   disk: Disk, root: RootFolder, before?: RootListing
 ): Promise<RootListing | ListingFailure> {

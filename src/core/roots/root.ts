@@ -11,7 +11,6 @@ import {
   type Listing, type ListingFailure, listRoot, type RootFolder, type RootListing, type SkillFolder
 } from './list-root.ts'
 
-/** A folder of skills as its owner gives it. */
 export interface RootOptions {
   /** Absolute; it need not exist. */
   readonly path: string
@@ -19,19 +18,19 @@ export interface RootOptions {
   readonly name?: string
   /** The skills, instead of the folders in it. */
   readonly listed?: Listing
-  /** What the listing has in front of the name of each skill. */
+  /** Stands in front of each name in the listing. */
   readonly prefix?: string
   /** Default: of a project. */
   readonly type?: SkillType
 }
 
-/** What is known of a root: for /readyz and the log. */
+/** For /readyz and the log. */
 export interface RootStatus {
   readonly name: string
   readonly type: SkillType
   readonly state: 'ok' | 'indexing' | ListingFailure['state']
   readonly skills: number
-  /** Entries that look like skills and are none: the log names them. */
+  /** Entries that could be skills and are none: the log names them. */
   readonly skipped: number
 }
 
@@ -70,7 +69,7 @@ export class Root implements RootFolder {
   readonly name: string
   readonly path: string
   readonly type: SkillType
-  /** What lists its skills, now or at another time. */
+  /** May list the skills, unless it is direct. */
   readonly source: Listing | undefined
   readonly prefix: string
   readonly linkTargets: readonly string[]
@@ -79,9 +78,7 @@ export class Root implements RootFolder {
   disk: Disk
   /** Whether its skills have been read once. Its follower says so. */
   isIndexed = false
-  /** The last good one. */
   listing: RootListing | undefined
-  /** Why the last listing failed, if it did. */
   failure: ListingFailure | undefined
   readonly #parts: RootParts
 
@@ -104,7 +101,7 @@ export class Root implements RootFolder {
     return this.source?.isDirect === true ? undefined : this.source
   }
 
-  /** Whether it lies on a network disk: its events are not to be relied on, and it may hang. */
+  /** Whether it lies on a network disk, which may hang and misses events. */
   get isNetwork (): boolean {
     return this.#parts.disk === undefined && this.disk !== localDisk
   }

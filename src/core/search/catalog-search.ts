@@ -14,7 +14,7 @@ interface SearchedSkill extends SkillRef {
 
 type SkillNow = Pick<IndexChange, 'root' | 'name' | 'now'>
 
-/** Ranked search over name, description and headings. The index is made, and follows the catalog, when searched. */
+/** Ranked search over names, descriptions and headings. The index is made, and updated, when it is searched. */
 export class CatalogSearch {
   readonly #catalog: Catalog
   readonly #index = new MiniSearch<SearchedSkill>({
@@ -33,7 +33,7 @@ export class CatalogSearch {
     }
   })
 
-  /** What is in the index, by id: `remove` wants a document as it was added. */
+  /** By id: `remove` takes a document as it was added. */
   readonly #indexed = new Map<string, SearchedSkill>()
   /** Changes since the last search; undefined before the first. */
   #changes: Map<string, SkillNow> | undefined
@@ -43,8 +43,8 @@ export class CatalogSearch {
   }
 
   /**
-   * Names of skills with at least one word of the query, the best first. The last word may be the beginning of a longer
-   * one. Finds exactly what `isVisible` admits; only the order may depend on other skills.
+   * Returns names of skills with at least one word of the query, the best first. The last word may be the beginning of
+   * a longer one. Only the order may depend on skills that `isVisible` does not admit.
    */
   async search (query: string, isVisible: (skill: SkillRef) => boolean): Promise<readonly string[]> {
     await this.#update()

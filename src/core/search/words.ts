@@ -33,9 +33,9 @@ const ACCENTS = /[\u0300-\u036f]/g
 const ENDLESS_MARKS = /([\p{M}\uff9e\uff9f]{30})[\p{M}\uff9e\uff9f]+/gu
 
 /**
- * The words of a text without upper case, accents and compatibility forms. Words that are joined by a hyphen and the
- * like are there by themselves and as one, so that `frontend` finds `front-end`. In scripts without blanks each pair of
- * characters is a word, and so is the last character: any single character then begins a word.
+ * Splits a text into words, without upper case, accents and compatibility forms. Words that are joined by a hyphen and
+ * the like are added as one, so that `frontend` finds `front-end`. In scripts without blanks each pair of characters,
+ * and the last character, is a word: any single character then begins a word.
  */
 export function tokenize (text: string): string[] {
   const folded = text.slice(0, MAX_SEARCHED_CHARACTERS).toLowerCase().replaceAll(ENDLESS_MARKS, '$1')
@@ -62,12 +62,12 @@ function isUnspaced (word: string): boolean {
   return UNSPACED_START.test(word)
 }
 
-/** A word, and what it has in common with its other forms. */
+/** Returns a word and its stem. */
 export function formsOf (word: string): string[] {
   return [...new Set([word, stemmer(word)])]
 }
 
-/** The words that are searched for, each once. Stop words and single characters of a run count only by themselves. */
+/** Returns the words to search for. Stop words and single characters count only where there are no others. */
 export function queryWords (query: string): readonly string[] {
   const all = [...new Set(tokenize(query))]
   const isCharacter = (word: string): boolean => isUnspaced(word) && Array.from(word).length === 1
@@ -84,7 +84,7 @@ export function allowsTypo (word: string): boolean {
   return !isUnspaced(word) && word.length > 3
 }
 
-/** Tells whether a search for `query` finds a text by this word of it, misspelt words aside. */
+/** Makes a function that tells whether a search finds a text by a word of it, apart from misspelt words. */
 export function wordMatcher (query: string): (word: string) => boolean {
   const words = queryWords(query)
   const forms = new Set(words.flatMap(formsOf))
@@ -94,7 +94,6 @@ export function wordMatcher (query: string): (word: string) => boolean {
   return (word) => tokenize(word).some(isFound)
 }
 
-/** English words that say nothing of what a skill is for. */
 export const STOP_WORDS: ReadonlySet<string> = new Set(`
   a about above after again against all also am an and any are aren as at be because been before being below
   between both but by can cannot could couldn d did didn do does doesn doing don down each few for from had hadn

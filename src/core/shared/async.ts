@@ -33,16 +33,15 @@ export function createCoalescer<T> (): (key: string, job: Job<T>) => Promise<T> 
   }
 }
 
-/** The same for one job. */
 export function coalesce<T> (job: Job<T>): Job<T> {
   const run = createCoalescer<T>()
   return () => run('', job)
 }
 
-/** When long work began in the present turn of the event loop. */
+/** In the present turn of the event loop. */
 let workStartedAt: number | undefined
 
-/** To be awaited between two pieces of long work: ends the turn of the event loop when all such work took SLICE_MS. */
+/** Await it between two pieces of long work: ends the turn of the event loop after SLICE_MS of such work. */
 export function yieldIfNeeded (): Promise<void> | undefined {
   if (workStartedAt === undefined) {
     workStartedAt = performance.now()

@@ -1,6 +1,6 @@
 import { MAX_ARCHIVE_BYTES, MAX_SKILL_BYTES, MAX_SKILL_ENTRIES, MAX_TEXT_FILE_BYTES } from './limits.ts'
 
-/** Everything that can be wrong with a request to the domain: codes, which are part of the API, and their kinds. */
+/** Error codes of the core, which are part of the API, and their kinds. */
 const KINDS = {
   invalid_skill_name: 'invalid',
   skill_not_found: 'missing',
@@ -31,7 +31,7 @@ const KINDS = {
 
 export type SkillErrorCode = keyof typeof KINDS
 
-/** Each API has one table from kinds to its own statuses, codes or types. */
+/** Each API maps these to its own statuses, codes or types. */
 export type SkillErrorKind = (typeof KINDS)[SkillErrorCode]
 
 export const skillErrorCodes = Object.keys(KINDS) as readonly SkillErrorCode[]
@@ -40,7 +40,7 @@ export function kindOf (code: SkillErrorCode): SkillErrorKind {
   return KINDS[code]
 }
 
-/** The message is a complete sentence without a full stop, and safe to show: it never holds an error of the system. */
+/** The message is a sentence without a full stop, and safe to show: it has no error of the system in it. */
 export class SkillError extends Error {
   readonly code: SkillErrorCode
 
@@ -56,7 +56,7 @@ export class SkillError extends Error {
   }
 }
 
-/** What a read gives; undefined for a skill that is not there, or cannot be read. */
+/** Returns undefined for a skill that is not there, or cannot be read. */
 export async function unlessRefused<T> (read: () => Promise<T>): Promise<T | undefined> {
   try {
     return await read()
@@ -101,7 +101,7 @@ export const fileError = {
   changing: aboutFile('skill_changing', 'I/O error')
 } as const
 
-/** Why a skill as a whole is not read: sentences of manifests, archives and revisions. */
+/** Sentences of manifests, archives and revisions. */
 export const skillError = {
   tooLarge: (name: string, exceededLimit: SkillLimit) => new SkillTooLargeError(name, exceededLimit),
   permissionDenied: aboutSkill('file_permission_denied', (name) => `Permission denied reading skill '${name}'`),
@@ -112,7 +112,7 @@ export const skillError = {
   changing: aboutSkill('skill_changing', (name) => `Skill '${name}' changed while it was read`)
 } as const
 
-/** What a skill may have too much of, for the end of a sentence. */
+/** Ends of sentences about a skill. */
 export const SKILL_LIMITS = {
   too_many_files: `more than ${MAX_SKILL_ENTRIES} files and folders`,
   too_many_bytes: `more than ${MAX_SKILL_BYTES} bytes`
@@ -144,7 +144,6 @@ export class RevisionChangedError extends SkillError {
   }
 }
 
-/** Errors of a process that has no room for more work, or for more answers. */
 export const overloadError = {
   busy: () => new SkillError('overloaded', 'The service is overloaded')
 } as const
@@ -153,7 +152,7 @@ export const overloadError = {
 export const folderError = {
   notFound: (path: string) => new SkillError('skills_folder_not_found', `Skills folder not found at path: ${path}`),
   permissionDenied: () => new SkillError('skills_folder_permission_denied', 'Permission denied reading skills folder'),
-  /** A source that was never fetched; its folder is no caller's matter. */
+  /** For a source that was never fetched: its folder concerns no caller. */
   notFetched: (source: string) => new SkillError('source_not_available', `The source ${source} is not available yet`)
 } as const
 

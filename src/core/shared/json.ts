@@ -10,20 +10,20 @@ export function own (value: unknown, key: string): unknown {
   return isJsonObject(value) && Object.hasOwn(value, key) ? value[key] : undefined
 }
 
-/** The own property where it is text, otherwise an empty text. */
+/** The own property if it is text, otherwise an empty text. */
 export function ownText (value: unknown, key: string): string {
   const text = own(value, key)
   return typeof text === 'string' ? text : ''
 }
 
-/** Applies a function to each key, and to each value that is no array and no object, of a value of bounded depth. */
+/** Maps all keys and scalars of a value of bounded depth. */
 export function mapScalars (value: unknown, map: (scalar: unknown) => unknown): unknown {
   if (Array.isArray(value)) return value.map((member) => mapScalars(member, map))
   if (!isJsonObject(value)) return map(value)
   return Object.fromEntries(Object.entries(value).map(([key, member]) => [map(key), mapScalars(member, map)]))
 }
 
-/** Replaces halves of surrogate pairs, which JSON in UTF-8 cannot carry, by U+FFFD in a value of bounded depth. */
+/** Replaces halves of surrogate pairs, which JSON in UTF-8 cannot carry, by U+FFFD. */
 export function toWellFormed (value: unknown): unknown {
   return mapScalars(value, (scalar) => typeof scalar === 'string' ? scalar.toWellFormed() : scalar)
 }

@@ -4,7 +4,7 @@ export function pathBelow (folder: string, path: string): string {
   return folder === '/' ? `/${path}` : `${folder}/${path}`
 }
 
-/** The other way: undefined for a path that is not below the folder. */
+/** The inverse of `pathBelow`; undefined for a path that is not below the folder. */
 export function pathFrom (folder: string, path: string): string | undefined {
   if (path === folder) return ''
   const prefix = folder === '/' ? folder : `${folder}/`
@@ -15,7 +15,7 @@ export function baseName (path: string): string {
   return path.slice(path.lastIndexOf('/') + 1)
 }
 
-/** The folder that a relative path lies in; empty for one at the top. */
+/** Empty for a relative path at the top. */
 export function folderOf (path: string): string {
   return path.slice(0, Math.max(0, path.lastIndexOf('/')))
 }

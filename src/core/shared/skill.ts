@@ -4,10 +4,7 @@ export type SkillType = 'project' | 'personal'
 
 export type FindingSeverity = 'error' | 'warning' | 'info'
 
-/**
- * Something about a skill that its author should know. No finding stops a skill from being served as files. A skill
- * with a finding of severity `error` is not valid: the Agent Skills format refuses it.
- */
+/** A problem of a skill. Its files are served all the same. With severity `error` the skill is not valid. */
 export interface Finding {
   /** Stable snake_case name of the kind of finding. */
   readonly code: string
@@ -21,7 +18,7 @@ export interface Finding {
   /** Where in that file, counted from 1. Columns are UTF-16 code units, as editors count them. */
   readonly line?: number
   readonly column?: number
-  /** The consumers of skills that it matters to; absent if it matters to every reader. */
+  /** The clients that it matters to; absent for all. */
   readonly targets?: readonly string[]
 }
 
@@ -48,7 +45,6 @@ export function addressOf ({ address, skillPath }: Pick<SkillMetadata, 'address'
   return address ?? basename(skillPath)
 }
 
-/** A skill as the catalog knows it: one folder in one state. */
 export interface CatalogSkill {
   /** The folder's name: the one address of the skill. */
   readonly name: string
@@ -76,7 +72,6 @@ export interface ManifestFile {
   readonly digest: string
 }
 
-/** A file of a skill, without what is known of its bytes. */
 export type ListedFile = Pick<ManifestFile, 'path' | 'size_bytes'>
 
 export interface FileList {

@@ -1,4 +1,4 @@
-/** The list before, if the new one has the same items. */
+/** Returns the list before if the new one has the same items. */
 export function keepIfEqual<T> (before: readonly T[] | undefined, now: readonly T[]): readonly T[] {
   return before?.length === now.length && now.every((item, index) => item === before[index]) ? before : now
 }
@@ -15,7 +15,7 @@ export function distinctNames (names: readonly string[], others: readonly string
   })
 }
 
-/** Percent-encoded text, decoded; undefined where a percent sign encodes nothing. */
+/** Returns undefined where a percent sign encodes nothing. */
 export function decodePercent (text: string): string | undefined {
   try {
     return decodeURIComponent(text)
@@ -43,12 +43,12 @@ function surrogatesLast (unit: number): number {
   return unit < 0xe000 ? unit + 0x2000 : unit - 0x800
 }
 
-/** The text in one line, for listings: each run of white space becomes one blank. */
+/** Writes a text in one line: each run of white space becomes one blank. */
 export function foldWhitespace (text: string): string {
   return text.replaceAll(/\s+/g, ' ').trim()
 }
 
-/** The text without slashes at its end. Only the first slash of a row is tried: a long row costs linear time. */
+/** Takes linear time, however many slashes there are. */
 export function withoutEndSlashes (text: string): string {
   return text.replace(/(?<!\/)\/+$/, '')
 }
@@ -71,7 +71,7 @@ export function countCodePoints (text: string): number {
 /** Characters that end a line, move a cursor or reverse the reading order; and lone surrogates. */
 const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\p{Cs}\p{Bidi_Control}]/gu
 
-/** Text from outside in one visible line: unprintable characters become `\uXXXX`. Other characters stay as they are. */
+/** Writes text from outside in one visible line: unprintable characters become `\uXXXX`. */
 export function printable (text: string): string {
   const escape = (character: string): string => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
   return text.replace(UNPRINTABLE, escape)
@@ -85,7 +85,7 @@ const UNSEEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
 
 const ESCAPES: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' }
 
-/** Text from outside for use inside a sentence: in quotes, in one line, each character to be seen, cut. */
+/** Quotes text from outside for use in a sentence: in one line, with visible characters, cut. */
 export function quote (text: string): string {
   // A code point has at most two units: this slice holds enough of them, however long the text.
   const points = Array.from(text.slice(0, 2 * MAX_QUOTED_CODE_POINTS + 2))

@@ -17,7 +17,6 @@ const SLOW_INDEX_MS = 5_000
 interface Refresh {
   readonly root: Root
   readonly milliseconds: number
-  /** What was there before is served. */
   readonly isFailed: boolean
 }
 
@@ -31,7 +30,7 @@ export interface RefresherOptions {
   readonly log?: CoreLog
 }
 
-/** Keeps the catalog near the disk, with one follower for each root. No root waits for another. */
+/** Has a follower for each root. No root waits for another. */
 export class Refresher extends EventEmitter<{ refreshed: [refresh: Refresh] }> {
   readonly #catalog: Catalog
   readonly #options: Required<Omit<RefresherOptions, 'tickMs'>>

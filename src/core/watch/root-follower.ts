@@ -10,13 +10,12 @@ interface FollowerOptions {
   readonly root: Root
   /** Compares skills of the root, all by default, with the disk. */
   readonly compare: (names?: ReadonlySet<string>) => Promise<void>
-  /** Whether the kernel is asked for events. */
   readonly isWatched: boolean
   readonly tickMs: number
   readonly log: CoreLog
 }
 
-/** Keeps one root near the disk: its first index, what its watcher reports, and everything from time to time. */
+/** Compares one root with the disk: for its first index, when its watcher reports something, and at intervals. */
 export class RootFollower {
   readonly #options: FollowerOptions
   /** One comparison at a time. */

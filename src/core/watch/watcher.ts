@@ -30,13 +30,13 @@ const WATCHER_REMEDIES: ReadonlyMap<string, string> = new Map([
   ['NOT_READY', 'check the disk of the folder: setting up the watcher takes unusually long']
 ])
 
-/** Pause between two looks at the folders that are watched, in milliseconds. */
+/** Pause between two comparisons of the watched folders' identities, in milliseconds. */
 const LOOK_MS = 500
 
 /** How long setting up a watcher may take until it is reported, in milliseconds. */
 const STARTING_MS = 10_000
 
-/** libuv reads events while there are more, and no request is answered meanwhile: more than these are a flood. */
+/** libuv reads events as long as there are any, and no request is answered meanwhile: more are a flood. */
 const MAX_EVENTS_PER_TURN = 10_000
 /** Until a root is watched again after a flood, in milliseconds. */
 const FLOOD_MS = 1_000
@@ -47,7 +47,7 @@ const SETUP_MS = 250
 
 /** What is watched with all below: the root, or what one of its links leads to. */
 interface Place {
-  /** As configured: it may lead through any number of links. */
+  /** As configured: it may lead through links. */
   readonly path: string
   readonly realPath: string
   /** The skill; undefined for the root. */
@@ -68,9 +68,9 @@ export class RootWatcher {
   readonly look = coalesce(() => this.#look())
   #listing: RootListing | undefined
   #places: readonly Place[] = []
-  /** Real paths of the places, with the names of the skills there. */
+  /** Names of the skills by the real paths of the places. */
   #folders: ReadonlyMap<string, readonly string[]> = new Map()
-  /** What identifies the folder at each place, by path; undefined before the first look. */
+  /** Identity of the folder at each place, by path; undefined before the first look. */
   #watched: ReadonlyMap<string, string> | undefined
   #watcher: FSWatcher | undefined
   #isReady = false
@@ -141,7 +141,7 @@ export class RootWatcher {
     }
   }
 
-  /** Sets up chokidar for all places, instead of what was set up before. */
+  /** Sets up chokidar for all places. */
   #watch (): void {
     void this.#watcher?.close()
     this.#watcher = undefined
@@ -219,7 +219,7 @@ export class RootWatcher {
     }
   }
 
-  /** A folder that was replaced is another one, which chokidar does not watch: it is added anew, with all below. */
+  /** Adds a folder that was replaced, which chokidar does not watch, with all below. */
   #renewLater (folder: string): void {
     this.#replaced?.add(folder)
     if (this.#replaced !== undefined) return
@@ -256,7 +256,7 @@ function placesOf ({ path: rootPath, listing, listed, isNetwork, folders }: Root
   return [{ path: rootPath, realPath: realRoot }, ...elsewhere, ...skipped]
 }
 
-/** Identifies the folder that a path leads to, as long as it is not deleted. */
+/** Returns what identifies the folder at a path, as long as it is not deleted. */
 async function identityAt (disk: Disk, path: string): Promise<string> {
   try {
     const stats = await disk.stat(path)

@@ -33,12 +33,11 @@ export function toolResultLine ({ isError, text }: ToolOutcome, hasCallers: bool
   return cut(`[Tool Result] ${isError ? 'error ' : ''}${hasCallers ? `${text.length} characters` : quote(text)}`)
 }
 
-/** Whether these are the skills of one caller, and not those of everybody. */
 export function hasCallers ({ scope }: Pick<View, 'scope'>): boolean {
   return scope !== ''
 }
 
-/** Arrays and objects are shown by their kind: a caller may nest as much in them as a body holds. */
+/** Shows only the kind of arrays and objects, which may be deeply nested. */
 function describeValue (value: unknown): string {
   if (typeof value === 'string') return quote(value)
   if (Array.isArray(value)) return '[…]'

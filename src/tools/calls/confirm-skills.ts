@@ -21,8 +21,8 @@ interface PlannedCall {
 }
 
 /**
- * Confirms each skill that the calls name or find, so that a request with a stale revision runs nothing. Whatever else
- * is wrong with a call or its skill is the outcome of the call.
+ * Confirms each skill that the calls name or find, so that a request with a stale revision runs nothing. All other
+ * errors are outcomes of their calls.
  * @throws {SkillError} `revision_changed`
  */
 export async function confirmSkills (

@@ -53,7 +53,7 @@ export async function runTool (
   return outcome
 }
 
-/** The outcome of a call that has no tool, with the same two lines. */
+/** Refuses a call that has no tool, with the same two lines in the log. */
 export function refuseCall (call: ToolCall, message: string, run: ToolRun): ToolOutcome {
   const { skills, log, fields, observer, dialect = 'rest', origin } = run
   const outcome = new ToolOutcome({ error: message }, message, true)

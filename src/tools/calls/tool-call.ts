@@ -37,7 +37,6 @@ export interface ToolCallContext {
   readonly admit?: ((tool: Tool | undefined) => Promise<string | undefined>) | undefined
 }
 
-/** What `GET /agent/tools` gives to a caller who does not choose. */
 export const DEFAULT_TOOLSET = 'reader'
 
 export type ToolCallHandler = (body: unknown, context: ToolCallContext) => Promise<ToolCallAnswer>
@@ -92,7 +91,7 @@ export function createToolCallHandler ({ registry, log, observer }: ToolCallHand
       const outcome = await runTool(tool, call.args, run, call.id, refusal)
       if (refusal !== undefined) return write(call, outcome)
       await yieldIfNeeded()
-      // JSON is as long as its text at least: what cannot fit is not even written.
+      // JSON is at least as long as its text: a result that cannot fit is not written.
       const result = outcome.text.length > bytesLeft ? undefined : write(call, outcome)
       bytesLeft = result === undefined ? -1 : bytesLeft - Buffer.byteLength(result)
       if (result !== undefined && bytesLeft >= 0) return result

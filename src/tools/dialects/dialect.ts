@@ -16,15 +16,14 @@ export interface ToolCall {
   readonly isCustom?: boolean
 }
 
-/** The content of a function definition, whatever it is wrapped in. */
 export interface ToolDefinition extends Pick<Tool, 'name' | 'description' | 'parameters'> {
-  /** Follows the catalog where the tool has such a description; otherwise `description`. */
+  /** Follows the catalog, if the tool has such a description; otherwise `description`. */
   readonly currentDescription: string
 }
 
 /** One wire shape. */
 export interface Dialect {
-  /** The value of `format` where it has definitions of its own. */
+  /** Also the value of `format`, if it has definitions. */
   readonly name: string
   /** As the documents of its provider call it. */
   readonly title: string
@@ -80,13 +79,12 @@ export interface Dialect {
 export const IdSchema =
   Type.Unsafe<string | number>({ description: 'Echoed in the result', type: ['string', 'integer', 'number'] })
 
-/** An id that can be echoed. Other values count as no id. */
 export function readId (value: unknown): ToolCall['id'] {
   if (typeof value === 'string') return value.toWellFormed()
   return typeof value === 'number' && Number.isFinite(value) ? value : undefined
 }
 
-/** A call whose parts are own properties of one object, by these keys. Halves of surrogate pairs become U+FFFD. */
+/** Reads a call from own properties of an object. Halves of surrogate pairs become U+FFFD. */
 export function readParts (call: unknown, nameKey: string, argsKey?: string, idKey?: string): ToolCall {
   return {
     id: idKey === undefined ? undefined : readId(own(call, idKey)),
@@ -95,7 +93,7 @@ export function readParts (call: unknown, nameKey: string, argsKey?: string, idK
   }
 }
 
-/** The calls in a list of a container; undefined for a value that is not a list. */
+/** Returns undefined for a value that is not a list. */
 export function callsIn (
   list: unknown, isCall: (item: unknown) => boolean = () => true
 ): readonly unknown[] | undefined {

@@ -18,7 +18,7 @@ type Envelope =
   | { readonly kind: 'calls', readonly dialect: Dialect, readonly calls: readonly ToolCall[], readonly batch: boolean }
   | { readonly kind: 'unrecognised' | 'too_many_calls', readonly detail: string }
 
-/** Finds the dialect of a body by its shape. The first call that is recognised decides for its whole batch. */
+/** Finds the dialect of a body by its shape. The first recognised call decides for its batch. */
 export function openEnvelope (body: unknown): Envelope {
   const list = listCalls(body)
   if (list === undefined || list.items.length === 0) {
@@ -60,7 +60,7 @@ function recognise (value: unknown, owner?: Dialect): Dialect | undefined {
   return BY_CALLS.find((dialect) => dialect.recognise?.(value) === true)
 }
 
-/** The elements of an array, or the calls of a container, which may have none; undefined for any other value. */
+/** Returns the elements of an array, or the calls of a container; undefined for any other value. */
 function listCalls (body: unknown): CallList | undefined {
   if (Array.isArray(body)) return { items: body }
   if (!isJsonObject(body)) return undefined
@@ -74,7 +74,7 @@ function listCalls (body: unknown): CallList | undefined {
   return empty
 }
 
-/** The calls that wait for an answer. Other content, and the rest of a conversation, need none. */
+/** Reads the calls that wait for an answer. Other content, and the rest of a conversation, need none. */
 function readBatch (dialect: Dialect, { items, owner }: CallList): ToolCall[] {
   const answered = readAnsweredIds(dialect, items)
   return items.flatMap((item): ToolCall | ToolCall[] => {
@@ -92,7 +92,7 @@ function readBatch (dialect: Dialect, { items, owner }: CallList): ToolCall[] {
   })
 }
 
-/** In the shapes whose calls and results stand in one list, a result has the id of its call in the same place. */
+/** Where calls and results stand in one list, a result has the id of its call in the same place. */
 function readAnsweredIds (dialect: Dialect, items: readonly unknown[]): ReadonlySet<ToolCall['id']> {
   const results = items.filter((item) => isJsonObject(item) && isContent(dialect, item) && dialect.isAnswer(item))
   const ids = new Set(results.map((item) => dialect.readCall(item).id))

@@ -14,9 +14,8 @@ import { openaiLegacy } from './wire/openai-legacy.ts'
 import { openaiResponses } from './wire/openai-responses.ts'
 
 /**
- * The shapes of calls, in the order in which they are asked about an object and about its containers. `wire` is what
- * providers send, `sdk` what their SDKs make of it. A new dialect is a file of its own and a line here, before the
- * dialects that would match its calls too.
+ * The shapes of calls, in the order in which they are recognised. `wire` is what providers send, `sdk` what their SDKs
+ * make of it. A new dialect is a file and a line here, before the dialects that would match its calls too.
  */
 const list = [
   openaiChat, openaiLegacy, openaiResponses, openaiAssistants, anthropic, gemini, geminiSnakeCase, geminiInteractions,

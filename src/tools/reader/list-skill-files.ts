@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { readInSkill } from '../../core/read-in-skill.ts'
+import { readInSkill } from '../../core/view.ts'
 import { ONE_SKILL, stringArgument } from '../arguments.ts'
 import { ErrorResultSchema, failWithError, type Tool, ToolOutcome } from '../tool.ts'
 

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import type { DecodedText } from '../../core/read/decode.ts'
-import { readInSkill } from '../../core/read-in-skill.ts'
+import { readInSkill } from '../../core/view.ts'
 import { fileError } from '../../core/shared/errors.ts'
 import { SkillFileSchema } from '../../schemas/skills.ts'
 import { stringArgument } from '../arguments.ts'
