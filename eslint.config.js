@@ -20,7 +20,7 @@ const LAYERS = [
   ['observe/'],
   ['access/'],
   ['export/', 'mcp/', 'routes/', 'ui/', 'validate/', 'well-known/'],
-  ['app.ts', 'app-options.ts'],
+  ['app.ts'],
   ['cli/', 'index.ts', 'listen.ts', 'open-skills.ts', 'reload.ts', 'server.ts', 'start-summary.ts']
 ]
 

@@ -1,12 +1,16 @@
-import { fastify, type FastifyInstance, type FastifyRequest } from 'fastify'
-import type { AppOptions } from './app-options.ts'
+import {
+  fastify, type FastifyBaseLogger, type FastifyInstance, type FastifyPluginAsync, type FastifyRequest
+} from 'fastify'
+import type { Access } from './access/access.ts'
+import type { Config } from './config/settings.ts'
 import type { SkillState } from './core/revisions/state.ts'
+import type { View } from './core/view.ts'
 import { connections } from './http/connections.ts'
-import { combineObservers } from './http/observer.ts'
+import { combineObservers, type Observer } from './http/observer.ts'
 import { httpServerOptions } from './http/options.ts'
+import type { AuditState } from './http/readiness.ts'
 import { isLocalName, isLoopback } from './http/request/hosts.ts'
 import { Shutdown } from './http/shutdown.ts'
-import { createOriginCheck } from './mcp/origin.ts'
 import { mcpRoutes } from './mcp/plugin.ts'
 import { openapi } from './openapi/plugin.ts'
 import { toolSchemas } from './openapi/tool-schemas.ts'
@@ -14,7 +18,7 @@ import { conditional } from './plugins/conditional.ts'
 import { cors } from './plugins/cors.ts'
 import { errors } from './plugins/errors.ts'
 import { jsonBody } from './plugins/json-body.ts'
-import { overload } from './plugins/overload.ts'
+import { overload, type OverloadOptions } from './plugins/overload.ts'
 import { security } from './plugins/security.ts'
 import { validation } from './plugins/validation.ts'
 import { agentRoutes } from './routes/agent.ts'
@@ -28,10 +32,51 @@ import { promptRoutes } from './routes/prompt.ts'
 import { skillRoutes } from './routes/skills.ts'
 import { validateRoute } from './routes/validate.ts'
 import { sharedSchemas } from './schemas/index.ts'
+import type { Sources } from './sources/sources.ts'
+import type { ToolRegistry } from './tools/registry.ts'
+import type { Tool } from './tools/tool.ts'
+import type { Trust } from './trust/trust.ts'
 import { createValidator } from './verdicts/entry.ts'
 import { wellKnown } from './well-known/well-known.ts'
 
-export type { AppOptions }
+/** What the table of settings says of them, with its defaults. */
+type AppSettings = 'allowedHosts' | 'allowedOrigins' | 'trustedProxies' | 'basePath' | 'publicUrl' | 'ui' |
+  'cacheSeconds'
+
+/** `host` decides on the check of the Host header. */
+export interface AppOptions extends Pick<Config, 'host'>, Partial<Pick<Config, AppSettings>> {
+  readonly skills: View
+  /** The sources other than folders. */
+  readonly sources?: Pick<Sources, 'status' | 'hooks'>
+  readonly registry: ToolRegistry
+  readonly logger: FastifyBaseLogger
+  /** Named to MCP clients. */
+  readonly version: string
+  /** The git commit that the service was built from. */
+  readonly commit?: string | undefined
+  /** Whether open pages follow each change by themselves, with a stream each. Default false. */
+  readonly isPreview?: boolean
+  /** Who may see what. Absent: everybody sees all of `skills`. */
+  readonly access?: Access | undefined
+  /** The lock and the trust file. */
+  readonly trust?: Pick<Trust, 'files' | 'quarantinedIn' | 'originOf' | 'problem'> | undefined
+  /** The last reload of the configuration: why it failed. */
+  readonly reload?: { readonly problem: string | undefined }
+  /** Begun by what stops the process. */
+  readonly shutdown?: Shutdown
+  /** Makes spans of requests: registered before all others. */
+  readonly tracing?: FastifyPluginAsync | undefined
+  /** Registered before the routes: plugins of the caller, whose hooks run for every route and see each being added. */
+  readonly plugins?: readonly FastifyPluginAsync[]
+  /** Default: it works, or there is none. */
+  readonly auditState?: (() => AuditState) | undefined
+  /** Learn of every request: metrics, traces, the audit log. */
+  readonly observers?: readonly Observer[]
+  /** When requests are refused because the process has too much to do. Default: never. */
+  readonly overload?: OverloadOptions
+  /** Counts a tool call towards its caller's limit; the sentence that it is refused with, or undefined. */
+  readonly admitCall?: ((request: FastifyRequest, tool: Tool | undefined) => Promise<string | undefined>) | undefined
+}
 
 /** The whole HTTP service, not yet listening. */
 export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
@@ -57,13 +102,11 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
     quarantinedIn: trust && ((roots: readonly string[]) => trust.quarantinedIn(roots)),
     sources: () => sources?.status ?? []
   }
-  const isOverloaded = () => app.isUnderPressure()
-  const checkOrigin = createOriginCheck({ loopbackOnly, allowedOrigins })
   const isPublic = !loopbackOnly && !(allowedHosts.length > 0 && allowedHosts.every(isLocalName))
   const pages = options.ui === false
     ? undefined
     : (await import('./ui/plugin.ts')).catalogPages({
-        ...options, isOverloaded, skillsOf, validate, prefix: basePath, log: logger, isPreview, readiness, translate
+        ...options, skillsOf, validate, prefix: basePath, isPreview, readiness, translate
       })
 
   const { rewriteUrl } = access ?? {}
@@ -96,7 +139,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
     await routes.register(agentRoutes, { registry, skillsOf, observer, admitCall, log: logger })
     await routes.register(promptRoutes, { skillsOf, publicUrl: options.publicUrl })
     await routes.register(mcpRoutes, {
-      skillsOf, onAccessEnd, registry, version, observer, originOf, checkOrigin, isOverloaded
+      skillsOf, onAccessEnd, registry, version, observer, originOf, loopbackOnly, allowedOrigins
     })
     await routes.register(wellKnown, { skillsOf, revisionsOf, isPublic })
     if (pages !== undefined) await routes.register(pages.routes)

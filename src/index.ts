@@ -39,4 +39,4 @@ export type {
 export { statusOf } from './http/readiness.ts'
 export type { SkillStatus } from './http/readiness.ts'
 export { buildApp } from './app.ts'
-export type { AppOptions } from './app-options.ts'
+export type { AppOptions } from './app.ts'

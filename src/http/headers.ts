@@ -58,5 +58,19 @@ export function addVary (reply: FastifyReply, name: string): void {
 
 /** Whether a header has several lines, of which Node keeps the first or joins all. @param name in lower case */
 export function hasSeveral ({ rawHeaders }: IncomingMessage, name: string): boolean {
-  return rawHeaders.filter((header, index) => index % 2 === 0 && header.toLowerCase() === name).length > 1
+  let lines = 0
+  for (let i = 0; i < rawHeaders.length; i += 2) if (rawHeaders[i]?.toLowerCase() === name) lines++
+  return lines > 1
+}
+
+/** @param digest `sha256:<hex>` @param variant names the representation when one content has several: `json` */
+export function strongEtag (digest: string, variant?: string): string {
+  const opaque = digest.slice(digest.indexOf(':') + 1)
+  return variant === undefined ? `"${opaque}"` : `"${opaque}-${variant}"`
+}
+
+/** Whether `If-Match` or `If-None-Match` names one of these tags, or the weak form that compressed bytes have. */
+export function matchesEtag (header: string, ...etags: readonly string[]): boolean {
+  // No tag of ours holds a comma or a blank, and the quotes cannot be anywhere else in a well-formed list.
+  return header.trim() === '*' || etags.some((etag) => header.includes(etag.replace('W/', '')))
 }

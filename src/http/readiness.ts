@@ -1,6 +1,5 @@
-import { ROOT_PROBLEMS, type RootStatus } from '../core/roots/root.ts'
+import { ROOT_PROBLEMS } from '../core/roots/root.ts'
 import type { View } from '../core/view.ts'
-import type { WatcherState } from '../core/watch/watcher.ts'
 import type { Quarantined, SourceStatus } from '../schemas/health.ts'
 import type { Shutdown } from './shutdown.ts'
 
@@ -25,29 +24,17 @@ export interface ReadinessParts {
   readonly shutdown: Pick<Shutdown, 'isStopping'>
 }
 
-/** How the skills that a caller may see are. */
-export interface SkillStatus {
-  /** A root is there, and its first index is complete. */
-  readonly ready: boolean
-  /** The first index of each root is complete. */
-  readonly indexed: boolean
-  readonly generation: number
-  readonly skills: number
-  readonly roots: readonly RootStatus[]
-  readonly watcher: WatcherState
-  /** Codes of what kept the last refresh from reading the disk; what was there before is served. */
-  readonly failures: readonly string[]
-  /** Names of the roots of which only some skills may be seen; absent without callers. */
-  readonly partial?: readonly string[]
-}
+export type SkillStatus = Readonly<ReturnType<typeof statusOf>>
 
-/** How the skills of a view are, as of the last comparison with the disk. */
-export function statusOf (skills: View): SkillStatus {
+/** How the skills that a caller may see are, as of the last comparison with the disk. */
+export function statusOf (skills: View) {
   const { scope, generation, roots, unavailable, parts: { refresher } } = skills
   const isReadable = roots.length === 0 || roots.some(({ isIndexed, listing }) => isIndexed && listing !== undefined)
   const grants = roots.map((root) => [root, skills.grantOf(root.name)] as const)
   return {
+    /** A root is there, and its first index is complete. */
     ready: isReadable && unavailable === undefined,
+    /** The first index of each root is complete. */
     indexed: roots.every(({ isIndexed }) => isIndexed),
     generation,
     skills: skills.indexedNames().length,
@@ -56,12 +43,12 @@ export function statusOf (skills: View): SkillStatus {
       // Skipped entries may belong to skills that the caller must not see.
       : { ...root.status, skills: [...root.folders.keys()].filter(grant).length, skipped: 0 }),
     watcher: refresher.state,
+    /** Codes of what kept the last refresh from reading the disk; what was there before is served. */
     failures: [...new Set(roots.flatMap(({ failureCode }) => failureCode ?? []))],
+    /** Names of the roots of which only some skills may be seen; absent without callers. */
     ...scope !== '' && { partial: grants.filter(([, grant]) => grant !== 'all').map(([{ name }]) => name) }
   }
 }
-
-export type Readiness = ReturnType<typeof readinessOf>
 
 /** How the service is for a caller. @param status of what the caller may see */
 export function readinessOf (

@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify'
 import { RevisionChangedError } from '../core/shared/errors.ts'
 import type { View } from '../core/view.ts'
 import type { ConfirmSkill } from '../tools/calls/confirm-skills.ts'
-import { matchesEtag } from './etag.ts'
+import { matchesEtag } from './headers.ts'
 
 /** The skills in the revision that a request asks for by `?revision=` or `If-Match` (RFC 9110 §13.1.1), if it does. */
 export function viewAtRevision (request: FastifyRequest, skills: View): View {

@@ -3,8 +3,31 @@ import type { ReadableStream } from 'node:stream/web'
 import type { ServerEventBus } from '@modelcontextprotocol/server'
 import { own } from '../core/shared/json.ts'
 import type { ChangeFeed } from '../core/events/change-feed.ts'
-import { followChanges } from './changes.ts'
+import { MCP_NOTIFY_MS } from './limits.ts'
 import { parseSkillUri } from './skill-uri.ts'
+
+interface Listener {
+  /** Skills were added, changed or removed, so every list may differ. Changes within MCP_NOTIFY_MS are one call. */
+  onLists (): void
+  /** Files of this skill changed; also when the skill was added or removed. */
+  onSkill (name: string): void
+}
+
+/** Follows the catalog for one client. Returns a function that ends this. */
+export function followChanges (feed: Pick<ChangeFeed, 'onChange'>, { onLists, onSkill }: Listener): () => void {
+  let timer: NodeJS.Timeout | undefined
+  const stop = feed.onChange(({ name }) => {
+    onSkill(name)
+    timer ??= setTimeout(() => {
+      timer = undefined
+      onLists()
+    }, MCP_NOTIFY_MS).unref()
+  })
+  return () => {
+    clearTimeout(timer)
+    stop()
+  }
+}
 
 /** The events of one `subscriptions/listen` stream. The SDK drops those that the stream did not ask for. */
 export function busFor (message: unknown, feed: Pick<ChangeFeed, 'onChange'>): ServerEventBus {

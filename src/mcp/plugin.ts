@@ -5,30 +5,25 @@ import { overloadError } from '../core/shared/errors.ts'
 import { own } from '../core/shared/json.ts'
 import type { SkillsOf, OnAccessEnd } from '../http/callers.ts'
 import { MAX_EVENT_STREAM_BYTES } from '../http/limits.ts'
-import { LISTEN, type Observer } from '../http/observer.ts'
+import { LISTEN } from '../http/observer.ts'
 import type { RouteReads, Weight } from '../http/route-config.ts'
 import { HttpProblem } from '../http/problem.ts'
+import { isLoopbackOrigin } from '../http/request/hosts.ts'
 import { parseTraceparent } from '../http/request/traceparent.ts'
 import { EVENT_STREAM_MEDIA_TYPE, createEventStreams } from '../http/send/event-streams.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
-import { followChanges } from './changes.ts'
 import { MAX_LISTEN_CHARACTERS, MAX_MCP_STREAMS } from './limits.ts'
-import { boundedStream } from './listen.ts'
-import type { OriginOf } from './methods/skill-entries.ts'
-import type { OriginCheck } from './origin.ts'
+import { boundedStream, followChanges } from './listen.ts'
+import type { McpServerOptions } from './server.ts'
 import { mainFileUri } from './skill-uri.ts'
 
-interface McpOptions {
+interface McpOptions extends Omit<McpServerOptions, 'skills' | 'log'> {
   readonly skillsOf: SkillsOf
   readonly onAccessEnd: OnAccessEnd
-  readonly registry: ToolRegistry
-  readonly version: string
-  readonly observer?: Observer | undefined
-  /** Absent without a lock and a trust file. */
-  readonly originOf?: OriginOf | undefined
-  readonly checkOrigin: OriginCheck
-  /** Whether the process is overloaded. */
-  readonly isOverloaded: () => boolean
+  /** The service is bound to a loopback address: pages of this machine may use the API. */
+  readonly loopbackOnly: boolean
+  /** As browsers send them, in lower case. */
+  readonly allowedOrigins: readonly string[]
 }
 
 /** The head of an answer goes out with its first bytes. */
@@ -41,7 +36,8 @@ const FIRST_MODERN_REVISION = '2026'
 
 /** MCP over Streamable HTTP at `/mcp`, without sessions (docs/mcp.md). The SDK is loaded by the first message. */
 export const mcpRoutes: FastifyPluginAsyncTypebox<McpOptions> = async function mcpRoutes (app, options) {
-  const { checkOrigin, isOverloaded, skillsOf, onAccessEnd, registry, version, observer, originOf } = options
+  const { skillsOf, onAccessEnd, loopbackOnly, allowedOrigins, ...server } = options
+  const { registry, observer } = server
   const openStream = createEventStreams(app, { maxStreams: MAX_MCP_STREAMS, onAccessEnd, observer })
   const inProgress = new Set<Promise<unknown>>()
   /** Ends each open stream of `subscriptions/listen`. */
@@ -58,8 +54,14 @@ export const mcpRoutes: FastifyPluginAsyncTypebox<McpOptions> = async function m
     }
   })
 
-  const checkRequestOrigin: onRequestHookHandler = (request, _reply, next) => {
-    next(checkOrigin(request.headers.origin))
+  /**
+   * Refuses web pages (MCP, "Streamable HTTP", security warning): programs send no `Origin`, browsers always do. Unlike
+   * the SDK's hook, it compares scheme and port too, and does not load the SDK when the service starts.
+   */
+  const onRequest: onRequestHookHandler = ({ headers: { origin } }, _reply, next) => {
+    const isAllowed = origin === undefined || allowedOrigins.includes(origin.toLowerCase()) ||
+      (loopbackOnly && isLoopbackOrigin(origin))
+    next(isAllowed ? undefined : new HttpProblem('origin_not_allowed'))
   }
 
   app.get('/mcp', {
@@ -68,7 +70,7 @@ export const mcpRoutes: FastifyPluginAsyncTypebox<McpOptions> = async function m
       weight: ({ headers }) => takesStream(headers) ? 'stream' : undefined
     },
     schema: { hide: true },
-    onRequest: checkRequestOrigin
+    onRequest
   }, async (request, reply) => {
     // A browser that opens the address has no use for an endless answer.
     if (!takesStream(request.headers) || isModern(request.headers)) {
@@ -91,19 +93,17 @@ export const mcpRoutes: FastifyPluginAsyncTypebox<McpOptions> = async function m
     config: { reads: callsIn, weight: (request) => weightOf(request, registry) },
     // Not in the OpenAPI document: the one operation would be "any JSON-RPC message", and MCP describes itself.
     schema: { hide: true, body: { type: 'object', description: 'One JSON-RPC message; batches are not taken' } },
-    onRequest: checkRequestOrigin
+    onRequest
   }, async (request, reply) => {
     const method = own(request.body, 'method')
     // Entries have revisions, for which every file of a skill may have to be read.
-    if (isOverloaded() && method === 'skills/list') throw overloadError.busy()
+    if (app.isUnderPressure() && method === 'skills/list') throw overloadError.busy()
     request.trace = parseTraceparent(own(own(own(request.body, 'params'), '_meta'), 'traceparent')) ?? request.trace
     if (method === LISTEN) admitStream(request.body)
     const { answerMessage } = await import('./handler.ts')
     const skills = skillsOf(request)
     const disconnected = new AbortController()
-    const { response, close } = answerMessage(request, disconnected.signal, {
-      skills, registry, version, observer, originOf, log: app.log
-    })
+    const { response, close } = answerMessage(request, disconnected.signal, { ...server, skills, log: app.log })
     let stopWatch = (): void => {}
     if (method === LISTEN) {
       listening.set(reply, close)

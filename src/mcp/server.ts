@@ -3,13 +3,15 @@ import type { CoreLog } from '../core/shared/log.ts'
 import type { View } from '../core/view.ts'
 import type { Observer } from '../http/observer.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
+import { runTool } from '../tools/calls/run-tool.ts'
+import { mcp } from '../tools/dialects/wire/mcp.ts'
+import { defineTool } from '../tools/tool-definitions.ts'
 import { withFaults } from './faults.ts'
 import { getPrompt, listPrompts } from './methods/prompts.ts'
 import {
   acceptSubscription, listResources, readDirectory, readResource, resourceTemplates
 } from './methods/resources.ts'
 import { getSkillEntry, listSkillEntries, type OriginOf } from './methods/skill-entries.ts'
-import { callTool, listTools, MCP_TOOLSET } from './methods/tools.ts'
 import { checkOnlyPage } from './methods/paging.ts'
 import type { Operation } from './operation.ts'
 
@@ -31,6 +33,9 @@ interface McpContext {
   readonly fields: object
   readonly operation: Operation | undefined
 }
+
+/** The tools that any agent can use. */
+const MCP_TOOLSET = 'explore'
 
 const NOTIFIED = { listChanged: true }
 
@@ -70,10 +75,18 @@ export function createMcpServer (
 
   server.setRequestHandler('tools/list', ({ params }) => guard(async () => {
     checkOnlyPage(params?.cursor)
-    return listTools(registry, skills)
+    return { tools: mcp.writeDefinitions(registry.list(MCP_TOOLSET).map((tool) => defineTool(tool, skills))) }
   }))
-  server.setRequestHandler('tools/call', ({ params: { name, arguments: args } }) => guard(() =>
-    callTool(name, args, { skills, registry, log, fields, observer, dialect: 'mcp', origin: operation?.origin })))
+  server.setRequestHandler('tools/call', ({ params: { name, arguments: args } }) => guard(async () => {
+    const tool = registry.find(name, MCP_TOOLSET)
+    if (tool === undefined) {
+      throw new ProtocolError(ProtocolErrorCode.InvalidParams, registry.unknownTool(name, MCP_TOOLSET))
+    }
+    const run = { skills, registry, log, fields, observer, dialect: 'mcp', origin: operation?.origin }
+    const { text, isError } = await runTool(tool, args, run)
+    // No `structuredContent`: most hosts would give the model that JSON instead of the text.
+    return { content: [{ type: 'text' as const, text }], ...isError && { isError } }
+  }))
 
   server.setRequestHandler('prompts/list', ({ params }) => guard(async () => {
     const { items: prompts, ...next } = await listPrompts(skills, params?.cursor)

@@ -1,8 +1,11 @@
 import { type TSchema, Type } from '@sinclair/typebox'
 import { reference, StringEnum } from '../schemas/typebox.ts'
 import { RevisionSchema } from '../schemas/skills.ts'
+import { openEnvelope } from '../tools/dialects/envelope.ts'
+import { FUNCTION_CALL_EXAMPLE } from '../tools/dialects/function-call.ts'
 import { DEFINITION_FORMATS, DIALECTS, writeDefinitions } from '../tools/dialects/index.ts'
 import { MAX_TOOL_CALLS } from '../tools/limits.ts'
+import { getSkill } from '../tools/reader/get-skill.ts'
 import { createToolRegistry } from '../tools/registry.ts'
 import { TOOLSETS, type Toolset } from '../tools/tool.ts'
 import { createTools } from '../tools/tools.ts'
@@ -100,4 +103,37 @@ export const toolSchemas: readonly TSchema[] = [ToolCallResponseSchema, ToolDefi
 
 function sharedOrWhole (schema: TSchema): object {
   return schema.$id === undefined ? schema : reference(schema)
+}
+
+const SEVERAL = ['call_1', 'call_2'].map((id) => ({ ...FUNCTION_CALL_EXAMPLE, id }))
+
+const calls = [
+  ...DIALECTS.map(({ name, title, example }) => ({ name, summary: title, value: example })),
+  { name: 'batch', summary: 'Several calls', value: { tool_calls: SEVERAL } }
+]
+
+/** One call in each dialect, and several in one request. */
+export const toolCallExamples = byName(calls, ({ value }) => value)
+
+/** The answers to the calls above, as the dialects write them. */
+export const toolCallAnswerExamples = byName(calls, ({ value }) => answerTo(value))
+
+/** Arguments and results of one call of each tool. */
+export const toolArgumentsExamples = byName(tools, ({ example }) => example.args)
+export const toolResultExamples = byName(tools, ({ example }) => example.outcome.result)
+
+function byName<Item extends { readonly name: string, readonly summary?: string }> (
+  items: readonly Item[], valueOf: (item: Item) => unknown
+): Readonly<Record<string, { readonly summary: string, readonly value: unknown }>> {
+  return Object.fromEntries(items.map((item) =>
+    [item.name, { summary: item.summary ?? item.name, value: valueOf(item) }]))
+}
+
+function answerTo (body: unknown): unknown {
+  const envelope = openEnvelope(body)
+  if (envelope.kind !== 'calls') throw new Error(envelope.detail)
+  const { dialect, calls, batch } = envelope
+  const results = calls.map((call) => dialect.writeResult(call, getSkill.example.outcome))
+  // Without members that are undefined.
+  return JSON.parse(JSON.stringify(batch ? results : results[0]))
 }

@@ -6,12 +6,10 @@ import { HttpProblem } from '../http/problem.ts'
 import { RevisionQuerySchema } from '../schemas/skills.ts'
 import { confirmPinnedRevision, viewAtRevision } from '../http/revision.ts'
 import {
-  ToolArgumentsSchema, ToolCallQuerySchema, ToolCallRequestSchema, ToolCallResponseSchema, ToolDefinitionsSchema,
-  ToolParamsSchema, ToolQuerySchema, ToolResultSchema
+  toolArgumentsExamples, ToolArgumentsSchema, toolCallAnswerExamples, toolCallExamples, ToolCallQuerySchema,
+  ToolCallRequestSchema, ToolCallResponseSchema, ToolDefinitionsSchema, ToolParamsSchema, ToolQuerySchema,
+  toolResultExamples, ToolResultSchema
 } from '../openapi/tool-schemas.ts'
-import {
-  toolArgumentsExamples, toolCallAnswerExamples, toolCallExamples, toolResultExamples
-} from '../openapi/tool-call-examples.ts'
 import { answer, json, requestBody, resultAnswer } from '../openapi/responses.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
 import { own } from '../core/shared/json.ts'

@@ -3,7 +3,6 @@ import { describeState, entryText } from '../listing/entry.ts'
 import { readCatalogPage } from '../listing/pages.ts'
 import type { SkillsOf } from '../http/callers.ts'
 import { HttpProblem } from '../http/problem.ts'
-import { readTargets } from '../http/request/targets.ts'
 import {
   CatalogEntryQuerySchema, CatalogEntrySchema, CatalogPageSchema, CatalogQuerySchema, DEFAULT_PAGE_ENTRIES
 } from '../schemas/catalog.ts'
@@ -14,6 +13,7 @@ import { ofOneRevision, REVISION_HEADER, type RevisionsOf } from '../http/header
 import { viewAtRevision } from '../http/revision.ts'
 import { own } from '../core/shared/json.ts'
 import type { Validator } from '../verdicts/entry.ts'
+import { readTargets } from './validate.ts'
 
 interface CatalogRoutesOptions {
   readonly skillsOf: SkillsOf

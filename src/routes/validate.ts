@@ -2,12 +2,13 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { HttpProblem } from '../http/problem.ts'
 import { problemOfCoding } from '../plugins/json-body.ts'
 import { MAX_VALIDATED_BYTES } from '../http/limits.ts'
-import { readTargets } from '../http/request/targets.ts'
 import { jsonText } from '../http/send/json.ts'
 import { resultAnswer } from '../openapi/responses.ts'
 import { isSafeName } from '../core/shared/skill-name.ts'
+import { quote } from '../core/shared/text.ts'
 import { ValidateQuerySchema, ValidationSchema } from '../schemas/validation.ts'
 import { verdictsOf } from '../verdicts/client-verdicts.ts'
+import { parseTargets, TARGET_WORDS, type TargetName } from '../verdicts/targets.ts'
 import { estimateTokens } from '../verdicts/tokens.ts'
 import { ArchiveError } from '../archive/archive-names.ts'
 import { isZip } from '../archive/zip-reader.ts'
@@ -69,16 +70,25 @@ export const validateRoute: FastifyPluginAsyncTypebox = async (app) => {
     const isArchive = isZip(body) || /zip/.test(headers['content-type'] ?? '')
     const read = isArchive ? subjectOfArchive : subjectOfMainFile
     const subject = await read(body, folder).catch((error: unknown) => {
-      throw error instanceof ArchiveError ? new HttpProblem('invalid_archive', upperFirst(error.message)) : error
+      if (!(error instanceof ArchiveError)) throw error
+      throw new HttpProblem('invalid_archive', error.message.charAt(0).toUpperCase() + error.message.slice(1))
     })
-    const { targets: verdicts, findings } = verdictsOf(subject, targets)
-    const tokens = estimateTokens(subject)
     const { name, valid } = subject.skill
-    const validation = { skill_name: name, revision: null, valid, tokens, targets: verdicts, findings }
-    return jsonText(reply, JSON.stringify(validation))
+    const tokens = estimateTokens(subject)
+    return jsonText(reply, JSON.stringify({
+      skill_name: name, revision: null, valid, tokens, ...verdictsOf(subject, targets)
+    }))
   })
 }
 
-function upperFirst (sentence: string): string {
-  return sentence.slice(0, 1).toUpperCase() + sentence.slice(1)
+/**
+ * The targets that a query names; undefined without a choice.
+ * @throws HttpProblem `bad_query` for a word that names none
+ */
+export function readTargets (text: string | undefined): readonly TargetName[] | undefined {
+  if (text === undefined) return undefined
+  const targets = parseTargets(text)
+  if (!('unknown' in targets)) return targets
+  const allowed = TARGET_WORDS.join(', ')
+  throw new HttpProblem('bad_query', `Query parameter 'target' has ${quote(targets.unknown)}, allowed: ${allowed}`)
 }

@@ -1,17 +1,19 @@
-import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Access } from '../access/access.ts'
 import { sessionToken } from '../access/session.ts'
 import type { Manifest } from '../core/shared/skill.ts'
+import { sha256 } from '../core/shared/digest.ts'
 import type { View } from '../core/view.ts'
 import type { SkillsOf } from '../http/callers.ts'
+import { strongEtag } from '../http/headers.ts'
+import { problemOf } from '../http/problem.ts'
 import type { ReadinessParts } from '../http/readiness.ts'
 import { prefersPage } from '../http/request/accept.ts'
 import type { Validator } from '../verdicts/index.ts'
 import { type Addresses, addressesFrom } from './addresses.ts'
-import { type Assets, readAssets } from './assets.ts'
 import { type MarkdownContext, renderMarkdown, type Rendering } from './markdown/render.ts'
-import type { Frame, Page } from './pages/layout.ts'
-import { sendPage, sendProblemPage } from './send.ts'
+import { type Frame, type Page, readAssets, renderPage, STATE_PLACEHOLDER } from './pages/layout.ts'
+import { problemPage } from './pages/problem.ts'
 
 export interface PagesOptions {
   /** The skills that a request may see. */
@@ -21,7 +23,6 @@ export interface PagesOptions {
   readonly version: string
   /** Path prefix of the service. */
   readonly prefix: string
-  readonly log: FastifyBaseLogger
   /** Pages follow each change by themselves. */
   readonly isPreview: boolean
   /** Address of the service as its users type it, without a slash at the end. Default: that of each request. */
@@ -40,7 +41,7 @@ interface ShownText extends Pick<MarkdownContext, 'path' | 'level'> {
 }
 
 /** A request for a page, and what the page is made with. */
-interface PageRequest extends Pick<PagesOptions, 'validate' | 'readiness'> {
+export interface PageRequest extends Pick<PagesOptions, 'validate' | 'readiness'> {
   readonly request: FastifyRequest
   readonly skills: View
   /** The skill in the address, and the path behind it. */
@@ -53,17 +54,33 @@ interface PageRequest extends Pick<PagesOptions, 'validate' | 'readiness'> {
   readonly render: (text: ShownText) => Rendering
 }
 
+const HEADERS = {
+  'content-type': 'text/html; charset=utf-8',
+  'referrer-policy': 'no-referrer',
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  'x-robots-tag': 'noindex'
+} as const
+
+/** Nothing but the page's own script runs, by its digest: files of skills are on the same origin. */
+function contentSecurityPolicy ({ scriptIntegrity }: Frame['assets']): string {
+  return [
+    "default-src 'none'", `script-src '${scriptIntegrity}'`, "style-src 'self'", "img-src 'self'", "connect-src 'self'",
+    "form-action 'self'", "base-uri 'none'", "frame-ancestors 'none'", "require-trusted-types-for 'script'",
+    "trusted-types 'none'"
+  ].join('; ')
+}
+
 /** Makes a page, in a file of its own. It asks the core what the routes of the API ask. */
 export type PageMaker = (asked: PageRequest) => Promise<Page>
 
 /** Options that all pages have in common. */
 export class Pages {
   readonly #options: PagesOptions
-  readonly #assets: Assets
+  readonly #assets = readAssets()
 
   constructor (options: PagesOptions) {
     this.#options = options
-    this.#assets = readAssets()
   }
 
   async answer (request: FastifyRequest, reply: FastifyReply, make: PageMaker): Promise<FastifyReply> {
@@ -73,13 +90,15 @@ export class Pages {
     } catch (error) {
       const translated = this.#options.translate(error, request)
       if (!prefersPage(request)) throw translated
-      return sendProblemPage(translated, request, reply, frame)
+      return this.problem(translated, request, reply)
     }
   }
 
-  /** An error that a request met before its page: the caller may not see it, or asks too often. */
+  /** An error as a page, for a browser: other clients get the problem that every route gives. */
   problem (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-    return sendProblemPage(error, request, reply, this.#frameOf(request))
+    const frame = this.#frameOf(request)
+    const { name = '' } = request.params as { readonly name?: string }
+    return sendPage(reply, problemPage(problemOf(error, request, reply), name, frame.addresses), frame)
   }
 
   #frameOf (request: FastifyRequest): Frame {
@@ -113,4 +132,16 @@ export class Pages {
       })
     }
   }
+}
+
+/** The ETag names everything that the page shows; the page holds it too, for its script. An error has none. */
+function sendPage (reply: FastifyReply, page: Page, frame: Frame): FastifyReply {
+  const text = renderPage(page, frame).toString()
+  const state = sha256(text)
+  if (reply.statusCode < 400) reply.header('etag', strongEtag(state))
+  if (page.isOfProcess === true) reply.header('cache-control', 'no-cache')
+  return reply
+    .headers(HEADERS)
+    .header('content-security-policy', contentSecurityPolicy(frame.assets))
+    .send(text.replace(STATE_PLACEHOLDER, strongEtag(state).slice(1, -1)))
 }

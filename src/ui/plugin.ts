@@ -7,10 +7,10 @@ import { addVary } from '../http/headers.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { prefersPage } from '../http/request/accept.ts'
 import type { RouteReads } from '../http/route-config.ts'
-import { ASSETS_FOLDER, readAssets } from './assets.ts'
 import { type PageMaker, Pages, type PagesOptions } from './pages.ts'
 import { page as changes } from './pages/changes.ts'
 import { page as file } from './pages/file.ts'
+import { ASSETS_FOLDER, readAssets } from './pages/layout.ts'
 import { page as list } from './pages/list.ts'
 import { page as skill } from './pages/skill.ts'
 import { page as status } from './pages/status.ts'
@@ -36,7 +36,7 @@ const HOMES = { '/ui': './', '/ui/': '../', '/ui/skills': '../', '/ui/skills/': 
  * The catalog for people: `forBrowsers` answers them at an address that answers programs too, and `routes` are all
  * pages below `/ui/`.
  */
-export function catalogPages ({ isOverloaded, ...options }: PagesOptions & { readonly isOverloaded: () => boolean }) {
+export function catalogPages (options: PagesOptions) {
   const pages = new Pages(options)
 
   async function errorHandler (error: FastifyError, request: FastifyRequest, reply: FastifyReply) {
@@ -58,7 +58,7 @@ export function catalogPages ({ isOverloaded, ...options }: PagesOptions & { rea
         addVary(reply, 'Accept')
         if (!prefersPage(request)) return
         // It has entries, as the list of the API has.
-        if (isOverloaded()) throw overloadError.busy()
+        if (request.server.isUnderPressure()) throw overloadError.busy()
         // Relative links need the slash.
         if (request.url.split('?', 1)[0]?.endsWith('/') === false) {
           await redirect(`${basename(options.prefix)}/`, request, reply)

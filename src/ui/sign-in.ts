@@ -5,8 +5,9 @@ import { isDamaged } from '../access/secret.ts'
 import { SESSION_COOKIE } from '../access/session.ts'
 import { own } from '../core/shared/json.ts'
 import { HttpProblem } from '../http/problem.ts'
+import { html } from './markup/html.ts'
 import type { Pages } from './pages.ts'
-import { signInPage } from './pages/sign-in.ts'
+import type { Page } from './pages/layout.ts'
 
 const MAX_FORM_BYTES = 8_192
 
@@ -68,4 +69,20 @@ export function signInRoutes (app: FastifyInstance, { pages, access, prefix, pub
 async function refuseOtherSites ({ headers: { origin }, host, method }: FastifyRequest): Promise<void> {
   if (method !== 'POST' || origin === undefined || origin.replace(/^https?:\/\//, '') === host) return
   throw new HttpProblem('origin_not_allowed', 'The form was sent by another site')
+}
+
+/** The form that takes a token. @param problem why the last one was refused */
+function signInPage (problem?: string): Page {
+  return {
+    title: 'Sign in – Skills',
+    main: html`<h1>Sign in</h1>
+<p class="lead">Sign in with the token that you use for the API. This browser keeps it in a cookie that only these pages
+read.</p>
+${problem !== undefined && html`<p class="refused" role="alert">${problem}.</p>`}
+<form class="sign-in" method="post" action="sign-in">
+<label for="token">Token</label>
+<input id="token" name="token" type="password" autocomplete="current-password" required autofocus>
+<button>Sign in</button>
+</form>`
+  }
 }

@@ -4,7 +4,7 @@ import t from 'tap'
 import { MAX_BODY_BYTES } from '../../src/http/limits.ts'
 import {
   toolArgumentsExamples, toolCallAnswerExamples, toolCallExamples, toolResultExamples
-} from '../../src/openapi/tool-call-examples.ts'
+} from '../../src/openapi/tool-schemas.ts'
 import { MAX_JSON_DEPTH, MAX_TOOL_CALLS } from '../../src/tools/limits.ts'
 import { buildService, type Files } from '../helper/build.ts'
 import { openRaw, request } from '../helper/raw-http.ts'

@@ -1,15 +1,21 @@
-import { appendFileSync, rmSync } from 'node:fs'
+import { createHmac } from 'node:crypto'
+import { EventEmitter, once } from 'node:events'
+import { appendFileSync, existsSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { mock } from 'node:test'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import type { FeedEvent, FeedListener } from '../../src/core/events/change-feed.ts'
+import { type Disk, localDisk } from '../../src/core/read/disk.ts'
+import { createSkillManager } from '../../src/core/skill-manager.ts'
 import { EVENT_HEARTBEAT_MS, MAX_EVENT_STREAMS } from '../../src/http/limits.ts'
+import { Shutdown } from '../../src/http/shutdown.ts'
 import { eventRoutes, type EventRoutesOptions } from '../../src/routes/events.ts'
 import { buildService, buildWithRoutes, type Service } from '../helper/build.ts'
+import { createFaultyDisk, type FaultyDisk } from '../helper/disk.ts'
 import { type EventStream, type EventStreamOptions, openEvents, type ServerEvent } from '../helper/event-stream.ts'
-import { openRaw, request } from '../helper/raw-http.ts'
+import { openRaw, rawRequest, request } from '../helper/raw-http.ts'
 import { skill, until } from '../helper/skills.ts'
 import { startStopwatch } from '../helper/timing.ts'
 
@@ -268,3 +274,262 @@ async function stuckSocket (sockets: readonly Socket[], act: () => void): Promis
     if (stuck !== undefined) return stuck
   }
 }
+
+t.test('K84: a signed hook asks for a check of the sources with its secret', async (t) => {
+  const asked: string[] = []
+  const sources = {
+    status: [],
+
+    hooks: ['one', 'two', 'missing'].map((name) =>
+      ({ secretFile: join(t.testdirName, name), checkSoon: () => { asked.push(name) } }))
+  }
+  const { app } = await buildService(t,
+    { options: { sources, siblings: { one: 'secret-one\n', two: 'secret-two\n' } } })
+  const body = JSON.stringify({ ref: 'refs/heads/main', repository: { url: 'https://elsewhere.example' } })
+  const sign = (secret: string, text = body): string => createHmac('sha256', secret).update(text).digest('hex')
+  const send = async (headers: Record<string, string>, payload = body): Promise<number> =>
+    (await app.inject({
+      method: 'POST',
+      url: '/hooks/git',
+      headers: { host: 'localhost', 'content-type': 'application/json', ...headers },
+      payload
+    })).statusCode
+
+  t.equal(await send({ 'x-hub-signature-256': `sha256=${sign('secret-one')}` }), 200)
+  t.equal(await send({ 'x-gitea-signature': sign('secret-two') }), 200)
+  t.equal(await send({ 'x-gitlab-token': 'secret-one' }), 200)
+  t.equal(await send({ 'x-forgejo-signature': sign('secret-one') }), 200)
+  t.equal(await send({ 'x-hub-signature': `sha256=${sign('secret-two')}` }), 200, 'as Bitbucket names it')
+  t.equal(
+    await send({ 'x-hub-signature-256': `sha256=${sign('secret-two', 'no json')}`, 'content-type': 'text/plain' },
+      'no json'), 200)
+  t.strictSame(asked, ['one', 'two', 'one', 'one', 'two', 'two'])
+  for (const headers of [{}, { 'x-hub-signature-256': sign('secret-one') }, {
+    'x-hub-signature-256': `sha256=${sign('other')}`
+  }, {
+    'x-gitlab-token': ''
+  }, {
+    'x-gitea-signature': sign('')
+  }]) {
+    t.equal(await send(headers as Record<string, string>), 403)
+  }
+  t.equal(asked.length, 6)
+})
+
+t.test('K84: a signed hook that waits for 100 Continue may have any type, charset and coding, as one that ' +
+  'does not wait', async (t) => {
+  const sources = {
+    status: [], hooks: [{ secretFile: join(t.testdirName, 'one'), checkSoon () {} }]
+  }
+  const { url, post } = await buildService(t, { options: { sources, siblings: { one: 'secret-one\n' } } })
+  const body = 'payload=%7B%7D'
+  const signature = `X-Hub-Signature-256: sha256=${createHmac('sha256', 'secret-one').update(body).digest('hex')}`
+  const send = async (...headers: readonly string[]): Promise<number> => {
+    const connection = await openRaw(url)
+    t.teardown(() => { connection.destroy() })
+    connection.send(request('POST', '/hooks/git', { headers: ['Expect: 100-continue', ...headers] }))
+    while (connection.received.length === 0) await once(connection.socket, 'data')
+    return (await connection.send(body).response()).status
+  }
+
+  const length = `Content-Length: ${body.length}`
+  t.equal((await post('/hooks/git', {}, { 'content-type': 'x' })).status, 415,
+    'no media type at all, as the document says')
+  for (const headers of [
+    ['Content-Type: application/x-www-form-urlencoded'], ['Content-Type: application/json; charset=latin1'],
+    ['Content-Type: application/json', 'Content-Encoding: gzip'], []
+  ]) t.equal(await send(...headers, length, signature), 200, headers.join())
+  t.equal(await send('Content-Type: application/x-www-form-urlencoded', length), 403)
+  t.equal(await send('Content-Type: application/x-www-form-urlencoded', `Content-Length: ${10 * 1_048_576 + 1}`,
+    signature), 413)
+})
+
+t.test('K84: a hook of more than 10 MiB is 413, whatever it announces, and the service goes on', async (t) => {
+  const { url, logged, log } = await buildService(t)
+  const size = 10 * 1_048_576 + 1
+  for (const [framing, body] of [
+    [`Content-Length: ${size}`, Buffer.alloc(size)],
+    ['Transfer-Encoding: chunked',
+      Buffer.concat([Buffer.from(`${size.toString(16)}\r\n`), Buffer.alloc(size), Buffer.from('\r\n0\r\n\r\n')])]
+  ] as const) {
+    t.match(await rawRequest(url, request('POST', '/hooks/git', { headers: [framing], body })),
+      { status: 413, headers: { connection: 'close' } })
+  }
+  await logged(({ code }) => code === 'body_too_large')
+  t.equal((await rawRequest(url, request('POST', '/hooks/git'))).status, 403, 'without a webhook every hook is refused')
+  t.strictSame(log().filter(({ level }) => Number(level) >= 50), [])
+})
+
+t.test('K84: a hook whose sender leaves in the middle is no error of the service', async (t) => {
+  const { url, log, logged } = await buildService(t)
+  const connection = await openRaw(url)
+  const done = logged(({ msg }) => msg === 'request aborted')
+  connection.send(request('POST', '/hooks/git', { headers: ['Content-Length: 100'], body: 'the beginning' }))
+  // Behind the request, its answer tells that both have been read.
+  await rawRequest(url, request('GET', '/livez'))
+  connection.destroy()
+  await done
+  await rawRequest(url, request('GET', '/livez'))
+  t.strictSame(log().filter(({ level }) => Number(level) >= 50), [])
+})
+
+const DEMO = { demo: { 'SKILL.md': '---\nname: demo\ndescription: A test\n---\n# Demo\n' } }
+
+/** A disk that lists the folder of one skill after `release`: until then the first index is not complete. */
+function holdListing (name: string): { readonly disk: FaultyDisk, release (): void } {
+  let release = () => {}
+  const released = new Promise<void>((resolve) => { release = resolve })
+  const disk = createFaultyDisk({
+    intercept: (operation, path) => operation === 'readdir' && path.endsWith(`/${name}`) ? released : undefined
+  })
+  return { disk, release }
+}
+
+t.test('K50: GET /livez says ok, and waits for no disk', async (t) => {
+  let release = (): void => {}
+  let held: Promise<void> | undefined
+  const disk = createFaultyDisk({ intercept: () => held })
+  const service = await buildService(t, { files: DEMO, options: { disk } })
+  held = new Promise((resolve) => { release = resolve })
+  const response = await service.fetch('/livez')
+  t.equal(response.status, 200)
+  t.equal(response.text, '{"status":"ok"}')
+  t.equal(response.headers.get('content-type'), 'application/json; charset=utf-8')
+  t.equal(response.headers.get('x-content-type-options'), 'nosniff')
+  t.equal(response.headers.get('cache-control'), 'no-store')
+  t.equal(response.headers.get('etag'), null)
+  release()
+  held = undefined
+  t.equal((await service.fetch('/skills')).status, 200)
+})
+
+t.test('K50: GET /readyz reports skills, generation, roots and watcher', async (t) => {
+  const service = await buildService(t, {
+    files: DEMO,
+    options: { siblings: { mine: { own: { 'x.md': '' }, other: { 'x.md': '' } } }, personalRoot: 'mine' }
+  })
+  const response = await service.fetch('/readyz')
+  t.equal(response.status, 200)
+  t.strictSame([response.headers.get('cache-control'), response.headers.get('etag')], ['no-store', null],
+    'no cache keeps it')
+  t.match(response.json(), {
+    status: 'ready',
+    detail: undefined,
+    skills: 3,
+    generation: Number,
+    roots: [{ type: 'project', state: 'ok', skills: 1 }, { type: 'personal', state: 'ok', skills: 2 }],
+    watcher: { status: 'off', mode: 'events', errors: 0 },
+    failures: []
+  })
+  t.notMatch(response.text, service.folder, 'no server path')
+})
+
+t.test('K3, K14, K50: readiness follows the root: absent, a file, there, removed, made again, swapped ' +
+  'behind a link', async (t) => {
+  const service = await buildService(t, { files: null, options: { siblings: { aside: { other: { 'x.md': '' } } } } })
+  const { root, folder, fetch } = service
+  const refused = async (): Promise<void> => {
+    const response = await fetch('/readyz')
+    t.match(response.headers.get('retry-after'), /^\d+$/)
+    t.equal(response.headers.get('cache-control'), 'no-store')
+    t.match(response.json(), {
+      code: 'not_ready',
+      status: 503,
+      detail: /^the folder skills \(project\) is missing, or is a file$/,
+      instance: '/readyz',
+      skills: 0,
+      roots: [{ type: 'project', state: 'missing', skills: 0 }],
+      watcher: { status: 'off', mode: 'events', errors: 0 },
+      failures: []
+    })
+    t.match((await fetch('/skills')).json(),
+      { status: 503, code: 'skills_folder_not_found', error: `Skills folder not found at path: ${root}` })
+    t.equal((await fetch('/livez')).status, 200)
+  }
+  const ready = async (...names: readonly string[]): Promise<void> => {
+    t.match((await fetch('/readyz')).json(), { status: 'ready', skills: names.length })
+    t.same((await fetch('/skills')).json(), { skills: names })
+  }
+
+  await refused()
+  t.notOk(existsSync(root), 'a root is never created')
+  writeFileSync(root, '')
+  await refused()
+  rmSync(root)
+  mkdirSync(`${root}/demo`, { recursive: true })
+  await ready('demo')
+  rmSync(root, { recursive: true })
+  await refused()
+  mkdirSync(root)
+  await ready()
+  renameSync(root, `${folder}/empty`)
+  symlinkSync('nothing', root)
+  await refused()
+  for (const [target, names] of [['aside', ['other']], ['empty', []]] as const) {
+    symlinkSync(target, `${root}.next`)
+    renameSync(`${root}.next`, root)
+    await ready(...names)
+  }
+})
+
+t.test('K70: /readyz says in words what is wrong, with the names of folders and without their paths', async (t) => {
+  const refused = (path: string): never => { throw Object.assign(new Error(path), { code: 'EACCES' }) }
+  const disk: Disk = {
+    ...localDisk, readdir: async (path) => path.endsWith('/locked') ? refused(path) : await localDisk.readdir(path)
+  }
+  const service = await buildService(t,
+    { files: null, options: { siblings: { locked: {} }, roots: ['skills', 'locked'], personalRoot: 'mine', disk } })
+  const all = 'the folder skills (project) is missing, or is a file; the folder locked (project) may not be read; ' +
+    'the folder mine (personal) is missing, or is a file'
+  const bad = await service.fetch('/readyz')
+  t.equal(bad.status, 503)
+  t.match(bad.json(), { code: 'not_ready', detail: all, error: all })
+  mkdirSync(service.root)
+  const good = await service.fetch('/readyz')
+  t.equal(good.status, 200)
+  t.equal((good.json() as { detail?: string }).detail,
+    'the folder locked (project) may not be read; the folder mine (personal) is missing, or is a file')
+  for (const { text } of [bad, good]) t.notMatch(text, service.folder)
+})
+
+t.test('K85: callers are told the name of a source that was never fetched, and no folder', async (t) => {
+  const listed = Object.assign(new EventEmitter(), { folders: undefined, isFixed: true })
+  const skills = createSkillManager({ projectRoots: [{ path: t.testdir({}), name: 'team', listed }], watcher: false })
+  t.teardown(() => skills.close())
+  const error = { code: 'source_not_available', message: 'The source team is not available yet' }
+  await t.rejects(skills.list(), error)
+  await t.rejects(skills.read('demo', (state) => state.mainFile()), error)
+})
+
+t.test('K50: before the first index is complete the service is not ready, and says so', async (t) => {
+  const { disk, release } = holdListing('demo')
+  const service = await buildService(t, { files: DEMO, options: { disk, indexed: false } })
+  const early = await service.fetch('/readyz')
+  t.equal(early.status, 503)
+  t.match(early.json(), { detail: 'The first index is not complete', skills: 1, watcher: { status: 'off' } })
+  t.same((await service.fetch('/skills')).json(), { skills: ['demo'] }, 'the list is complete all the same')
+  release()
+  await service.skills.initialize()
+  t.equal((await service.fetch('/readyz')).status, 200)
+})
+
+t.test('a service that is stopping is not ready, and answers', async (t) => {
+  const shutdown = new Shutdown()
+  const service = await buildService(t, { files: DEMO, options: { shutdown } })
+  t.equal((await service.fetch('/readyz')).status, 200)
+  shutdown.isStopping = true
+  const response = await service.fetch('/readyz')
+  t.equal(response.status, 503)
+  t.match(response.json(), {
+    code: 'not_ready', detail: 'The service is stopping', skills: 1, watcher: { status: 'off' }
+  })
+  t.equal((await service.fetch('/livez')).status, 200)
+  t.equal((await service.fetch('/skills/demo')).status, 200)
+})
+
+t.test('K70: a root that is itself a skill is a warning that says what to give', async (t) => {
+  const service = await buildService(t, { files: { 'SKILL.md': '# Demo\n', references: { 'a.md': 'a' } } })
+  await service.fetch('/readyz')
+  t.match(service.log().filter(({ msg }) => String(msg).includes('itself a skill')),
+    [{ level: 40, root: service.root, msg: 'a skills folder is itself a skill: give the folder that holds it' }])
+})

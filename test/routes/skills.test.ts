@@ -1,7 +1,15 @@
 import { createHash } from 'node:crypto'
+import { type Dirent, truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import fc from 'fast-check'
 import t, { type Test } from 'tap'
-import { MAX_MAIN_FILE_BYTES } from '../../src/core/shared/limits.ts'
-import { type Answer, buildService, type Files } from '../helper/build.ts'
+import { type Disk, localDisk } from '../../src/core/read/disk.ts'
+import { MAX_MAIN_FILE_BYTES, MAX_SKILL_BYTES, MAX_SKILL_ENTRIES } from '../../src/core/shared/limits.ts'
+import { type Answer, buildService, type Files, type Service } from '../helper/build.ts'
+import { createFaultyDisk, osError } from '../helper/disk.ts'
+import { openEvents } from '../helper/event-stream.ts'
+import { modernRequest } from '../helper/mcp.ts'
+import { skill, skillText, until } from '../helper/skills.ts'
 
 const DOCUMENT = '\uFEFF---\r\nname: demo\r\ndescription: A test\r\n---\r\n# Demo\r\n\r\n  "quotes", \\ and é \u2028\n'
 const FULL_WIDTH_A = '\uFF21'
@@ -212,3 +220,233 @@ interface Manifest {
     readonly digest: string
   }>
 }
+
+const link = (target: string) => t.fixture('symlink', target)
+
+const ARCHIVED: Files = {
+  demo: {
+    'SKILL.md': '# Demo\n',
+    docs: { 'é.md': 'é\n', '.env.example': 'x' },
+    'logo.png': Buffer.from([0x89, 0x50, 0, 1]),
+    '.env': 'x',
+    '.git': { config: 'x' },
+    folder: {},
+    inside: link('docs/é.md'),
+    out: link('../empty'),
+    passwd: link('/etc/passwd'),
+    dangling: link('nothing'),
+    all: link('.')
+  },
+  'Crème "b%" (1)': { 'SKILL.md': 'x' },
+  empty: {}
+}
+
+const PATH = '/skills/demo/archive.zip'
+
+/** Names in the central directory. */
+function namesIn (zip: Buffer): string[] {
+  const names: string[] = []
+  for (let at = zip.readUInt32LE(zip.length - 6); zip.readUInt32LE(at) === 0x02014b50;) {
+    const length = zip.readUInt16LE(at + 28)
+    names.push(zip.toString('utf8', at + 46, at + 46 + length))
+    at += 46 + length
+  }
+  return names
+}
+
+t.test('one service', async (t) => {
+  const service = await buildService(t, { files: ARCHIVED })
+
+  t.test('K45: every file of the manifest, the main file at the root, or all in one folder', async (t) => {
+    const { files } = (await service.fetch('/skills/demo/files')).json() as { files: ReadonlyArray<{ path: string }> }
+    const paths = files.map(({ path }) => path)
+    t.strictSame(paths, ['SKILL.md', 'docs/.env.example', 'docs/é.md', 'inside', 'logo.png'])
+    for (const query of ['', '?wrap=false']) {
+      const response = await service.fetch(PATH + query)
+      t.equal(response.status, 200)
+      t.equal(response.headers.get('content-type'), 'application/zip')
+      t.equal(response.headers.get('content-length'), String(response.bytes.length))
+      t.equal(response.headers.get('cache-control'), 'no-cache')
+      t.equal(response.headers.get('x-content-type-options'), 'nosniff')
+      t.equal(response.headers.get('content-disposition'), 'attachment; filename="demo.zip"')
+      t.same(namesIn(response.bytes), paths)
+    }
+    const wrapped = await service.fetch(`${PATH}?wrap=true`)
+    t.same(namesIn(wrapped.bytes), paths.map((path) => `demo/${path}`))
+  })
+
+  t.test('K45: the name of the skill is that of the download, whatever it is', async (t) => {
+    const name = 'Crème "b%" (1)'
+    const response = await service.fetch(`/skills/${encodeURIComponent(name)}/archive.zip?wrap=true`)
+    t.equal(response.headers.get('content-disposition'), 'attachment; filename="Crème \\"b%\\" (1).zip"')
+    t.same(namesIn(response.bytes), [`${name}/SKILL.md`])
+    t.equal((await service.fetch('/skills/empty/archive.zip')).bytes.length, 22)
+  })
+
+  t.test('K45: any range is that part of the whole', async (t) => {
+    const { bytes, headers } = await service.fetch(PATH)
+    const size = bytes.length
+    const position = fc.nat(size - 1)
+    await fc.assert(fc.asyncProperty(position, position, async (a, b) => {
+      const [start, end] = a < b ? [a, b] : [b, a]
+      for (const range of [`bytes=${start}-${end}`,
+        ...end === size - 1 ? [`bytes=${start}-`, `bytes=-${size - start}`] : []]) {
+        const response = await service.fetch(PATH, { headers: { range, 'if-range': headers.get('etag') ?? '' } })
+        t.strictSame([response.status, response.headers.get('content-range')], [206, `bytes ${start}-${end}/${size}`])
+        t.ok(response.bytes.equals(bytes.subarray(start, end + 1)), range)
+      }
+    }), { numRuns: 40, examples: [[0, 3], [50, size - 1], [size - 22, size - 1]] })
+    const beyond = await service.fetch(PATH, { headers: { range: `bytes=${size}-` } })
+    t.equal(beyond.status, 416)
+    t.equal(beyond.headers.get('content-range'), `bytes */${size}`)
+    t.equal(beyond.headers.get('content-disposition'), null)
+  })
+
+  t.test('K48: what is no skill, and other methods', async (t) => {
+    t.match((await service.fetch('/skills/nope/archive.zip')).json(), { status: 404, code: 'skill_not_found' })
+    t.match((await service.fetch('/skills/..%2Fdemo/archive.zip')).json(), { status: 400, code: 'invalid_skill_name' })
+    t.equal((await service.fetch(PATH, { method: 'POST' })).status, 405)
+    t.equal((await service.fetch('/skills/demo/archive.tar.gz')).status, 404)
+  })
+})
+
+t.test('K53: what fails before the first byte is a problem like any other', async (t) => {
+  let reads = 0
+  let fails = false
+  const disk = createFaultyDisk({
+    intercept: (call, _path, file) => {
+      if (call !== 'read' || !file.endsWith('/a')) return
+      reads++
+      if (fails) throw osError('EIO')
+    }
+  })
+  const service = await buildService(t,
+    { files: { demo: { a: 'a', z: 'one' } }, options: { disk, keep: { keepMs: 0 } } })
+  // Once the file is old enough for its checksum to be kept.
+  await until(async () => {
+    reads = 0
+    await service.fetch(PATH, { method: 'HEAD' })
+    return reads === 0
+  })
+  fails = true
+  t.equal((await service.fetch(PATH, { method: 'HEAD' })).status, 200, 'nothing is read for a HEAD')
+  const response = await service.fetch(PATH)
+  t.equal(response.status, 500)
+  t.match(response.json(), { code: 'file_io_error', error: "Cannot read file 'a': I/O error" })
+  for (const name of ['etag', 'content-disposition', 'accept-ranges']) t.equal(response.headers.get(name), null, name)
+  t.equal(response.headers.get('content-length'), String(response.bytes.length))
+})
+
+// One skill of any size takes nothing from the others: each api that lists skills, with too much in one of them.
+
+const LARGE_FILES = { large: skill('large'), small: skill('small', { 'a.md': 'a' }) }
+
+interface Entry {
+  readonly name: string
+  readonly revision: string | null
+  readonly valid: boolean
+  readonly findings: ReadonlyArray<{ readonly code: string }>
+}
+
+async function entriesOf (service: Service): Promise<readonly Entry[]> {
+  return ((await service.fetch('/catalog')).json() as { skills: Entry[] }).skills
+}
+
+/** What lists say of `small`, beside `large`. */
+async function checkLists (t: Test, service: Service, code: string): Promise<void> {
+  const [large, small] = await entriesOf(service)
+  t.match(large, { name: 'large', revision: null, valid: true })
+  t.match(large?.findings.at(-1), { code })
+  t.match(small, { name: 'small', revision: /^sha256:/, findings: [] })
+  for (const index of ['agent-skills', 'skills']) {
+    const { skills } = (await service.fetch(`/.well-known/${index}/index.json`)).json() as {
+      skills: Array<{ name: string }>
+    }
+    t.same(skills.map(({ name }) => name), ['small'], index)
+  }
+  t.match(await (await fetch(`${service.url}/mcp`, modernRequest({ method: 'skills/list' }))).text(),
+    'skill://small/a.md')
+  t.match((await service.fetch('/catalog?q=small%20large')).json(), { total: 2 })
+  t.match((await service.fetch('/skills')).json(), { skills: ['large', 'small'] })
+}
+
+/** A change of the other skill is reported. */
+async function checkEvents (service: Service): Promise<void> {
+  await until(() => service.skills.refresher.state.status === 'watching')
+  const stream = await openEvents(service.url)
+  writeFileSync(join(service.root, 'small/a.md'), 'changed')
+  await stream.until('the change', () => stream.events.some(({ data }) => data['name'] === 'small'))
+  stream.destroy()
+}
+
+async function checkRefusals (t: Test, service: Service): Promise<void> {
+  for (const path of ['files', 'archive.zip', 'files/SKILL.md?revision=current', '?revision=current']) {
+    const answer = await service.fetch(`/skills/large${path.startsWith('?') ? '' : '/'}${path}`)
+    t.equal(answer.status, 413, path)
+    t.match(answer.json(), { code: 'skill_too_large' }, path)
+  }
+  t.match(await service.fetch('/skills/large', { headers: { accept: 'text/markdown' } }),
+    { status: 200, text: skillText('large') })
+  t.match(await service.fetch('/skills/large/files/SKILL.md'), { status: 200, text: skillText('large') })
+}
+
+t.test('K9: a file of terabytes keeps nobody else\'s entry back, and is streamed', async (t) => {
+  let reads = 0
+  const disk = createFaultyDisk({
+    intercept: (call, _path, file) => { if (call === 'read' && file.endsWith('huge.bin')) reads++ }
+  })
+  const service = await buildService(t, {
+    files: LARGE_FILES,
+    options: {
+      disk, watcher: true, prepare: (folder) => { makeHuge(join(folder, 'skills/large/huge.bin')) }
+    }
+  })
+  await checkLists(t, service, 'too_many_bytes')
+  await checkRefusals(t, service)
+  t.equal(reads, 0, 'nobody has read it')
+  const head = await service.fetch('/skills/large/files/huge.bin', { method: 'HEAD' })
+  t.ok(Number(head.headers.get('content-length')) > MAX_SKILL_BYTES)
+  t.equal(head.headers.get('etag'), null, 'nobody knows its digest')
+  t.match(await service.fetch('/skills/large/files/huge.bin', { headers: { range: 'bytes=0-9' } }),
+    { status: 206, bytes: Buffer.alloc(10) })
+  t.match(await service.fetch('/skills/large/files/huge.bin', { headers: { range: 'bytes=0-9', 'if-match': '"x"' } }),
+    { status: 413 })
+  await checkEvents(service)
+  truncateSync(join(service.root, 'large/huge.bin'), 10)
+  t.match((await service.fetch('/skills/large/files')).json(),
+    { files: [{ path: 'SKILL.md' }, { path: 'huge.bin', size_bytes: 10 }] }, 'as soon as it is small')
+})
+
+/** As large as the file system has it: of 8 TiB on ext4, of nothing but a hole. */
+function makeHuge (path: string): void {
+  writeFileSync(path, '')
+  try {
+    truncateSync(path, 8 * 1_024 ** 4)
+  } catch {
+    truncateSync(path, 50 * 1_024 ** 3)
+  }
+}
+
+/** One file more than a skill may have: to write them all takes longer than the test. */
+function withManyFiles (disk: Disk): Disk {
+  return {
+    ...disk,
+    lstat: (path) => disk.lstat(path.replace(/file-\d+$/, 'SKILL.md')),
+    async readdir (path) {
+      const entries = await disk.readdir(path)
+      const [first] = entries
+      if (first === undefined || !path.endsWith('/large')) return entries
+      const more = Array.from({ length: MAX_SKILL_ENTRIES },
+        (_, index): Dirent => Object.create(first, { name: { value: `file-${index}` } }))
+      return [...more, ...entries]
+    }
+  }
+}
+
+t.test('K9: a skill with too many files keeps nobody else\'s entry back, and its document is served', async (t) => {
+  const disk = createFaultyDisk({ disk: withManyFiles(localDisk) })
+  const service = await buildService(t, { files: LARGE_FILES, options: { disk, watcher: true } })
+  await checkLists(t, service, 'too_many_files')
+  await checkRefusals(t, service)
+  await checkEvents(service)
+})

@@ -8,8 +8,7 @@ import { ZIP_MEDIA_TYPE, type ZipArchive } from '../../archive/zip-writer.ts'
 import { isTextKind } from '../../core/read/file-kind.ts'
 import type { FileContent } from '../../core/read/file-content.ts'
 import type { ServableFile } from '../../core/read/file-cache.ts'
-import { strongEtag } from '../etag.ts'
-import { contentHeaders } from '../headers.ts'
+import { contentHeaders, strongEtag } from '../headers.ts'
 import { HttpProblem } from '../problem.ts'
 
 /** Headers that compare the ETag. */

@@ -1,6 +1,6 @@
 import type { FastifyReply } from 'fastify'
 import { sha256 } from '../../core/shared/digest.ts'
-import { strongEtag } from '../etag.ts'
+import { strongEtag } from '../headers.ts'
 
 export const JSON_MEDIA_TYPE = 'application/json; charset=utf-8'
 

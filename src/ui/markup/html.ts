@@ -1,5 +1,5 @@
+import { hiddenKindAt } from '../../core/format/hidden-text.ts'
 import { countCodePoints, grouped } from '../../core/shared/text.ts'
-import { isHidden, nameOfHidden } from './hidden-characters.ts'
 
 /** Markup that is safe to send. Only this module makes it: from templates, which escape, and from `trusted`. */
 export class Html {
@@ -18,6 +18,9 @@ export class Html {
 export type Content = Html | string | number | undefined | null | false | readonly Content[]
 
 const SYNTAX = /[&<>"']/
+
+/** The tag characters repeat ASCII from here. */
+const TAGS_START = 0xe0000
 
 /** The number of different hidden characters in a row that are named. */
 const MAX_NAMED = 8
@@ -84,4 +87,26 @@ function markOf (hidden: string): string {
 
 function toHex (codePoint: number): string {
   return `U+${codePoint.toString(16).toUpperCase().padStart(4, '0')}`
+}
+
+/**
+ * Whether a model reads a character and a person does not see it: as the findings `control_characters`,
+ * `zero_width_characters`, `bidi_control_characters` and `hidden_tag_characters`, in every file.
+ */
+export function isHidden (text: string, index: number): boolean {
+  const unit = text.charCodeAt(index)
+  return (unit < 0x20 || unit >= 0x7f) && hiddenKindAt(text, index) !== undefined
+}
+
+/** What kind of hidden character it is, in words; for a tag also the character that it stands for. */
+function nameOfHidden (codePoint: number): string {
+  switch (hiddenKindAt(String.fromCodePoint(codePoint), 0)) {
+    case 'control_characters': return 'control character'
+    case 'bidi_control_characters': return 'changes the direction of text'
+    case 'hidden_tag_characters': {
+      const ascii = codePoint - TAGS_START
+      return `invisible tag character${ascii > 0x20 && ascii < 0x7f ? `, number ${ascii} of ASCII` : ''}`
+    }
+    default: return 'zero-width character'
+  }
 }

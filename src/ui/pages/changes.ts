@@ -1,16 +1,101 @@
+import { isMainFile } from '../../core/format/main-files.ts'
+import type { SkillState } from '../../core/revisions/state.ts'
+import { RevisionChangedError, SkillError } from '../../core/shared/errors.ts'
+import type { Manifest } from '../../core/shared/skill.ts'
 import { counted } from '../../core/shared/text.ts'
+import type { View } from '../../core/view.ts'
 import type { Addresses } from '../addresses.ts'
-import { type Changes, type FileChange, readChanges } from '../changes.ts'
+import { renderDiff } from '../markup/diff.ts'
 import { html, type Html, visible } from '../markup/html.ts'
 import type { PageMaker } from '../pages.ts'
 import { crumbs } from './files.ts'
 import type { Page } from './layout.ts'
 import { digest } from './parts.ts'
 
-/** What changed in a skill since one of its revisions. */
-export const page: PageMaker = async ({ skills, name, query: { from }, addresses }) => {
-  const wanted = typeof from === 'string' && from !== '' ? from : undefined
-  return changesPage(await readChanges(skills, name, wanted), name, addresses)
+/** Files whose texts are compared, and the longest of them, in UTF-16 code units. */
+const MAX_COMPARED_FILES = 20
+const MAX_COMPARED_CHARACTERS = 65_536
+
+interface FileChange {
+  readonly kind: 'added' | 'removed' | 'changed'
+  readonly path: string
+  /** What differs in a changed file; absent for large files and those beyond the first MAX_COMPARED_FILES. */
+  readonly difference?: Html | undefined
+}
+
+/** What changed in a skill since one of its revisions; default: since the latest before the present one. */
+export const page: PageMaker = async ({ skills, name, query: { from: wanted }, addresses }) => {
+  const after = await skills.read(name, (state) => state.manifest())
+  const present = after.revision
+  const revisions = skills.keptRevisions(name).filter((revision) => revision !== present)
+  const from = typeof wanted === 'string' && wanted !== ''
+    ? wanted
+    : revisions[0] ?? revisionBefore(skills, name, present)
+  const files = from === undefined ? undefined : await compare(skills, name, from, after)
+  return changesPage({ present, revisions, from, files }, name, addresses)
+}
+
+/** The last other revision that the skill had since the start, whether somebody has read all of it or not. */
+function revisionBefore (skills: View, name: string, present: string): string | undefined {
+  const changes = skills.parts.ledger.journal.filter((change) => change.name === name)
+  return changes.flatMap(({ before }) =>
+    before.find(({ root }) => skills.isGranted(root, name))?.content.revision ?? [])
+    .findLast((revision) => revision !== present)
+}
+
+/** Undefined for a revision that is not kept. */
+async function compare (
+  skills: View, name: string, from: string, after: Manifest
+): Promise<readonly FileChange[] | undefined> {
+  if (from === after.revision) return []
+  try {
+    const before = await skills.at(from).read(name, (state) => state.manifest())
+    const changes = compareManifests(before, after)
+    const paths = changes.filter(({ kind }) => kind === 'changed').slice(0, MAX_COMPARED_FILES).map(({ path }) => path)
+    const textsIn = (revision: string) => skills.at(revision).read(name, (state) => readTexts(state, paths))
+    const [old, now] = [await textsIn(from), await textsIn(after.revision)]
+    return changes.map((change) => {
+      const [oldText, newText] = [old.get(change.path), now.get(change.path)]
+      const isCompared = oldText !== undefined && newText !== undefined
+      return { ...change, difference: isCompared ? renderDiff(oldText, newText) : undefined }
+    })
+  } catch (error) {
+    if (error instanceof RevisionChangedError) return undefined
+    throw error
+  }
+}
+
+function compareManifests (before: Manifest, after: Manifest): readonly FileChange[] {
+  const old = new Map(before.files.map((file) => [file.path, file.digest]))
+  const now = new Map(after.files.map((file) => [file.path, file.digest]))
+  const paths = [...new Set([...now.keys(), ...old.keys()])].filter((path) => old.get(path) !== now.get(path))
+  // The main file decides when a model picks the skill.
+  return paths.toSorted((a, b) => Number(isMainFile(b)) - Number(isMainFile(a))).map((path) =>
+    ({ path, kind: !old.has(path) ? 'added' : now.has(path) ? 'changed' : 'removed' }))
+}
+
+async function readTexts (state: SkillState, paths: readonly string[]): Promise<ReadonlyMap<string, string>> {
+  const texts = new Map<string, string>()
+  for (const path of paths) {
+    try {
+      const { text } = await state.file(path)
+      if (text !== undefined && text.content.length <= MAX_COMPARED_CHARACTERS) texts.set(path, text.content)
+    } catch (error) {
+      // A file that is too large or not readable cannot be compared.
+      if (!(error instanceof SkillError) || error.code === 'skill_changing' || error instanceof RevisionChangedError) {
+        throw error
+      }
+    }
+  }
+  return texts
+}
+
+interface Changes {
+  readonly present: string
+  /** Those that can be compared, the latest first. */
+  readonly revisions: readonly string[]
+  readonly from: string | undefined
+  readonly files: readonly FileChange[] | undefined
 }
 
 function changesPage ({ present, revisions, from, files }: Changes, name: string, addresses: Addresses): Page {
@@ -35,10 +120,10 @@ ${revisions.length > 0 && html`<section aria-labelledby="revisions"><h2 id="revi
 
 function unknown (from: string | undefined): Html {
   const why = from === undefined
-    ? 'This service remembers no earlier revision of the skill yet.'
-    : html`The revision ${digest(from)} is not kept any more.`
-  return html`<p class="nothing">${why} It keeps revisions that were asked for, for
-some minutes after the skill has changed.</p>`
+    ? 'The skill has not changed since this service started.'
+    : html`There is nothing to compare with: the revision ${digest(from)} is not kept.`
+  return html`<p class="nothing">${why} The service keeps a revision for some minutes if somebody
+has asked for all files of the skill, or for this page, before a change.</p>`
 }
 
 function changeList (files: readonly FileChange[], name: string, from: string, addresses: Addresses): Html {

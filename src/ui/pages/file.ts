@@ -1,38 +1,60 @@
-import { counted } from '../../core/shared/text.ts'
 import { skillBody } from '../../core/format/main-file.ts'
+import { mediaType } from '../../core/read/media-type.ts'
+import { SkillError } from '../../core/shared/errors.ts'
+import { baseName } from '../../core/shared/paths.ts'
+import { counted, withoutEndSlashes } from '../../core/shared/text.ts'
 import type { Addresses } from '../addresses.ts'
-import { readFile, type ShownFile } from '../content.ts'
 import { html, type Html, trusted, visible } from '../markup/html.ts'
 import type { Rendering } from '../markdown/render.ts'
-import type { PageMaker } from '../pages.ts'
+import type { PageMaker, PageRequest } from '../pages.ts'
 import { crumbs, folderPage } from './files.ts'
 import type { Page } from './layout.ts'
 import { digest, size } from './parts.ts'
-import { plainText } from './skill.ts'
+import { orSentence, plainText } from './skill.ts'
 import { type Source, sourceView } from './source.ts'
-import { baseName } from '../../core/shared/paths.ts'
-
-interface FileContentOfPage extends Omit<ShownFile, 'manifest'> {
-  readonly name: string
-  readonly path: string
-  readonly isMarkdown: boolean
-  /** Undefined for the source. */
-  readonly rendering: Rendering | undefined
-}
 
 /** A file of a skill: its text with an address for each line, or what else can be shown of it; or a folder. */
-export const page: PageMaker = async ({ skills, name, path, query: { view }, addresses, render }) => {
-  const shown = await skills.read(name, (state) => readFile(state, path))
-  if ('folder' in shown) return folderPage(name, shown.folder, shown.manifest, addresses)
-  const { manifest, ...file } = shown
-  const isMarkdown = /\.mdx?$/i.test(path) && file.text !== undefined
-  const isRendered = isMarkdown && view === 'rendered'
-  const text = isRendered ? skillBody(file.text ?? '') : ''
-  const rendering = isRendered ? render({ path, text, manifest, level: 1 }) : undefined
-  return filePage({ ...file, name, path, isMarkdown, rendering }, addresses)
+export const page: PageMaker = async (asked) => {
+  const { name, addresses } = asked
+  const shown = await readFile(asked)
+  if (shown.folder === undefined) return filePage(shown, addresses)
+  return folderPage(name, shown.folder, shown.manifest, addresses)
 }
 
-function filePage (file: FileContentOfPage, addresses: Addresses): Page {
+type ShownFile = Extract<Awaited<ReturnType<typeof readFile>>, { readonly folder?: undefined }>
+
+async function readFile ({ skills, name, path, query: { view }, render }: PageRequest) {
+  return await skills.read(name, async (state) => {
+    const listed = await orSentence(() => state.manifest())
+    const manifest = typeof listed === 'string' ? undefined : listed
+    const folder = withoutEndSlashes(path)
+    const isFolder = folder === '' || manifest?.files.some((file) => file.path.startsWith(`${folder}/`))
+    if (manifest !== undefined && isFolder) return { folder, manifest }
+    const content = await state.file(path).catch((error: unknown) => {
+      if (!(error instanceof SkillError) || error.code !== 'file_too_large') throw error
+    })
+    const text = content?.text?.content
+    const isMarkdown = /\.mdx?$/i.test(path) && text !== undefined
+    return {
+      name,
+      path,
+      mediaType: mediaType(path, text !== undefined),
+      /** Undefined for a file that is not text, or has more than 10 MiB. */
+      text,
+      encoding: content?.text?.encoding,
+      /** Undefined for a file that is too large. */
+      bytes: content?.bytes.length,
+      digest: content?.digest,
+      isMarkdown,
+      /** Undefined for the source. */
+      rendering: isMarkdown && view === 'rendered'
+        ? render({ path, text: skillBody(text), manifest, level: 1 })
+        : undefined
+    }
+  })
+}
+
+function filePage (file: ShownFile, addresses: Addresses): Page {
   const { name, path, rendering } = file
   const source = file.text === undefined ? undefined : sourceView(file.text)
   const address = addresses.bytes(name, path)
@@ -50,7 +72,7 @@ ${rendering === undefined ? shown(file, source, address) : rendered(file, render
   }
 }
 
-function meta (file: FileContentOfPage, source: Source | undefined): Html {
+function meta (file: ShownFile, source: Source | undefined): Html {
   const { text, bytes, mediaType, encoding, digest: whole } = file
   const hasLines = source !== undefined && !source.isCut && text !== ''
   return html`<p class="meta">${hasLines && html`<span>${counted(source.lines, 'line')}</span> `}${
@@ -59,21 +81,21 @@ function meta (file: FileContentOfPage, source: Source | undefined): Html {
     text === undefined && whole !== undefined && html` ${digest(whole)}`}</p>`
 }
 
-function toggle ({ name, path, rendering }: FileContentOfPage, addresses: Addresses): Html {
+function toggle ({ name, path, rendering }: ShownFile, addresses: Addresses): Html {
   const address = addresses.file(name, path)
   return rendering === undefined
     ? html`<a href="${address}?view=rendered">Rendered</a>`
     : html`<a href="${address}">Source</a>`
 }
 
-function rendered ({ text = '' }: FileContentOfPage, rendering: Rendering): Html {
+function rendered ({ text = '' }: ShownFile, rendering: Rendering): Html {
   return 'html' in rendering
     ? html`<div class="prose" dir="auto">${trusted(rendering.html)}</div>`
     : plainText(text, rendering.plain)
 }
 
 function shown (
-  { path, mediaType, text, bytes }: FileContentOfPage, source: Source | undefined, address: string
+  { path, mediaType, text, bytes }: ShownFile, source: Source | undefined, address: string
 ): Html {
   const image = mediaType.startsWith('image/') && html`<p class="picture"><img src="${address}" alt="${path}"></p>`
   if (source === undefined) {

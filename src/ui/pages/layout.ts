@@ -1,11 +1,29 @@
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import type { Addresses } from '../addresses.ts'
-import type { AssetName, Assets } from '../assets.ts'
 import { type Content, html, type Html } from '../markup/html.ts'
+
+export const ASSETS_FOLDER = fileURLToPath(new URL('../public/', import.meta.url))
+
+const ASSET_NAMES = ['catalog.css', 'catalog.js', 'icon.svg'] as const
+
+export function readAssets () {
+  const all = createHash('sha256')
+  for (const name of ASSET_NAMES) all.update(readFileSync(ASSETS_FOLDER + name))
+  const script = createHash('sha256').update(readFileSync(`${ASSETS_FOLDER}catalog.js`))
+  return {
+    /** Path of their folder below the prefix of the service. It changes with their content. */
+    path: `ui/assets/${all.digest('hex').slice(0, 16)}/`,
+    /** Digest of the script, as in `integrity` and in a Content-Security-Policy: `sha256-…`. */
+    scriptIntegrity: `sha256-${script.digest('base64')}`
+  }
+}
 
 /** What every page needs besides its own content. */
 export interface Frame {
   readonly addresses: Addresses
-  readonly assets: Assets
+  readonly assets: Readonly<ReturnType<typeof readAssets>>
   /** Version of the package. */
   readonly version: string
   /** The page is loaded again when what it shows has changed. */
@@ -34,7 +52,7 @@ export const STATE_PLACEHOLDER = '{state}'
 export function renderPage (
   { title, current, main, changes, isOnly }: Page, { addresses, assets, version, isPreview, session }: Frame
 ): Html {
-  const asset = (file: AssetName) => addresses.at(assets.path + file)
+  const asset = (file: typeof ASSET_NAMES[number]) => addresses.at(assets.path + file)
   return html`<!doctype html>
 <html lang="en" data-state="${STATE_PLACEHOLDER}"${isPreview && html` data-preview`}>
 <head>

@@ -1,3 +1,4 @@
+import { wordMatcher } from '../../core/search/words.ts'
 import { counted, grouped } from '../../core/shared/text.ts'
 import type { CatalogEntry } from '../../listing/entry.ts'
 import { readCatalogPage } from '../../listing/pages.ts'
@@ -5,9 +6,8 @@ import { HttpProblem } from '../../http/problem.ts'
 import { DEFAULT_PAGE_ENTRIES, MAX_QUERY_CODE_POINTS } from '../../schemas/catalog.ts'
 import { type EntryVerdicts, TARGET_NAMES, TARGETS } from '../../verdicts/index.ts'
 import type { Addresses } from '../addresses.ts'
-import { highlighter } from '../markup/highlight.ts'
-import { type Content, html, type Html, visible } from '../markup/html.ts'
-import type { PageMaker } from '../pages.ts'
+import { type Content, escapeVisibly, html, type Html, trusted, visible } from '../markup/html.ts'
+import type { PageMaker, PageRequest } from '../pages.ts'
 import {
   CHOICE_PARAMETERS, CHOICES, countValid, filterOf, listAddress, type ListQuestion, readQuestion
 } from '../question.ts'
@@ -15,30 +15,12 @@ import { snippets } from '../snippets.ts'
 import type { Page } from './layout.ts'
 import { outcome, size, snippetList, verdict } from './parts.ts'
 
-interface ListedSkill extends CatalogEntry, EntryVerdicts {
-  /** Name of its root. */
-  readonly root: string | undefined
-}
-
 /** How many skills each filter leaves: beyond one page only what the index knows without reading entries. */
 type Counts = Partial<Record<'all' | typeof CHOICES[number], number | undefined>>
 
 type EntryReader = Parameters<typeof readCatalogPage<EntryVerdicts>>[0]
 
-interface ListContent extends ListQuestion {
-  readonly entries: readonly ListedSkill[]
-  readonly total: number
-  /** How many of them have been read for this page and those before. */
-  readonly end: number
-  /** Entries were read to find those that fit. */
-  readonly isFiltered: boolean
-  readonly nextCursor: string | undefined
-  readonly counts: Counts
-  /** Names of all roots. */
-  readonly roots: readonly string[]
-  /** Address of the service, as this page was asked for. */
-  readonly base: string
-}
+const WORDS = /[\p{L}\p{N}\p{M}]+/gu
 
 const LABELS = { valid: 'Valid', warnings: 'Warnings', errors: 'Errors' } as const
 const SUFFIXES = { valid: 'that are valid', warnings: 'with warnings', errors: 'with errors' } as const
@@ -50,7 +32,11 @@ const MAX_DESCRIPTION = 500
 const EXAMPLE = '---\nname: my-skill\ndescription: What it does. Use when …\n---\n\n# Steps\n'
 
 /** The list of skills, or what a search has found. */
-export const page: PageMaker = async ({ request, skills, validate, query: parameters, addresses, base }) => {
+export const page: PageMaker = async (asked) => listPage(await readList(asked), asked.addresses)
+
+type ListContent = Awaited<ReturnType<typeof readList>>
+
+async function readList ({ request, skills, validate, query: parameters, base }: PageRequest) {
   const question = readQuestion(parameters)
   const { query, root, target, cursor } = question
   const { valid, filter } = filterOf(question)
@@ -64,11 +50,17 @@ export const page: PageMaker = async ({ request, skills, validate, query: parame
     const entry = JSON.parse(text) as CatalogEntry & EntryVerdicts
     return { ...entry, root: skills.rootOf(entry.name) }
   })
-  const roots = [...new Set(skills.roots.map((each) => each.name))]
-  const counts = await countSkills(reader, question)
-  return listPage(
-    { ...question, ...found, entries, roots, counts, isFiltered: filter !== undefined, base }, addresses
-  )
+  return {
+    ...question,
+    ...found,
+    entries,
+    /** Names of all roots. */
+    roots: [...new Set(skills.roots.map((each) => each.name))],
+    counts: await countSkills(reader, question),
+    /** Entries were read to find those that fit. */
+    isFiltered: filter !== undefined,
+    base
+  }
 }
 
 async function countSkills (reader: EntryReader, question: ListQuestion): Promise<Counts> {
@@ -136,7 +128,9 @@ function select (
 <option value="${value}"${value === chosen && html` selected`}>${label}</option>`)}</select>`
 }
 
-function item (entry: ListedSkill, highlight: (text: string) => Html, showsRoot: boolean, addresses: Addresses): Html {
+function item (
+  entry: ListContent['entries'][number], highlight: (text: string) => Html, showsRoot: boolean, addresses: Addresses
+): Html {
   const { name, description, findings, file_count: files, size_bytes: bytes, root, tokens, targets } = entry
   const facts: readonly Content[] = [
     files !== null && counted(files, 'file'),
@@ -150,6 +144,22 @@ function item (entry: ListedSkill, highlight: (text: string) => Html, showsRoot:
   description === '' ? html`<em>No description</em>` : highlight(shortened(description))}</p>
 <p class="state">${targets?.[0] === undefined ? verdict(findings) : outcome(targets[0].verdict)}</p>
 <p class="meta">${facts.filter((fact) => fact !== false).map((fact) => html`<span>${fact}</span> `)}</p></li>`
+}
+
+/** Text of a skill as `visible` shows it, with marks on the words by which the index finds it. */
+function highlighter (query: string): (text: string) => Html {
+  if (query.trim() === '') return visible
+  const isFound = wordMatcher(query)
+  return (text) => {
+    let markup = ''
+    let start = 0
+    for (const { 0: word, index } of text.matchAll(WORDS)) {
+      if (!isFound(word)) continue
+      markup += `${escapeVisibly(text, start, index)}<mark>${escapeVisibly(text, index, index + word.length)}</mark>`
+      start = index + word.length
+    }
+    return trusted(markup + escapeVisibly(text, start))
+  }
 }
 
 function shortened (description: string): string {

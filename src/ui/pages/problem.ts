@@ -4,20 +4,26 @@ import { html, type Html, visible } from '../markup/html.ts'
 import { listAddress } from '../question.ts'
 import type { Page } from './layout.ts'
 
-interface ProblemContent {
-  readonly status: number
-  readonly code: Problem['code']
-  readonly title: string
-  readonly sentence: string
-  /** Name of the skill in the address. */
-  readonly name: string
+/** Sentences that replace those with a path of the server, and those for programs. */
+const FOR_PEOPLE: Partial<Record<Problem['code'], { readonly title?: string, readonly sentence: string }>> = {
+  skills_folder_not_found: {
+    sentence: 'The folder of skills is missing. The service picks it up as soon as it appears; its log names the folder'
+  },
+  route_not_found: { title: 'Page not found', sentence: 'No page has this address' },
+  unauthenticated: { sentence: 'These skills are only for callers with a token' }
 }
 
 /** Refusals that say the same on every page. */
 const OF_ALL_PAGES: ReadonlySet<Problem['code']> = new Set(['insufficient_scope', 'host_not_allowed'])
 
-/** Why there is no page, for people, and where to go from here. */
-export function problemPage ({ status, code, title, sentence, name }: ProblemContent, addresses: Addresses): Page {
+/**
+ * Why there is no page, for people, and where to go from here.
+ * @param name of the skill in the address
+ */
+export function problemPage (problem: Problem, name: string, addresses: Addresses): Page {
+  const { status, code, error, detail } = problem
+  // The hints of other problems name addresses of the API.
+  const { title = problem.title, sentence } = FOR_PEOPLE[code] ?? { sentence: status === 403 ? detail : error }
   const isOnly = OF_ALL_PAGES.has(code)
   return {
     title: `${title} – Skills`,

@@ -1,34 +1,65 @@
+import { basename } from 'node:path/posix'
+import { SkillError } from '../../core/shared/errors.ts'
 import { counted, grouped } from '../../core/shared/text.ts'
+import { MAIN_FILE } from '../../http/problem.ts'
+import { describeState } from '../../listing/entry.ts'
 import type { TrustReport } from '../../schemas/trust.ts'
 import { skillBody } from '../../core/format/main-file.ts'
-import { OUTCOMES, type TargetName, type TargetVerdict, TARGETS } from '../../verdicts/index.ts'
+import { OUTCOMES, TARGET_NAMES, type TargetName, type TargetVerdict, TARGETS } from '../../verdicts/index.ts'
 import type { Addresses } from '../addresses.ts'
 import { type Content, html, type Html, trusted, visible } from '../markup/html.ts'
-import type { Rendering } from '../markdown/render.ts'
-import { readSkill, type ShownSkill, type ValidatedSkill } from '../content.ts'
-import type { PageMaker } from '../pages.ts'
+import type { PageMaker, PageRequest } from '../pages.ts'
 import { type Snippet, snippets } from '../snippets.ts'
 import { fileTree } from './files.ts'
 import type { Page } from './layout.ts'
 import { digest, factList, findingList, type Mark, mark, outcome, size, snippetList, table, verdict } from './parts.ts'
 import { sourceView } from './source.ts'
 
-interface SkillContent extends Omit<ShownSkill, 'main'> {
-  /** Text after the frontmatter. */
-  readonly body: string
-  readonly rendering: Rendering | undefined
-  readonly base: string
-  /** Name of its root. */
-  readonly root: string | undefined
+/** A skill: what it is for, whether it is all right, how to use it, and everything that is in it. */
+export const page: PageMaker = async (asked) => skillPage(await readSkill(asked), asked.addresses)
+
+type SkillContent = Awaited<ReturnType<typeof readSkill>>
+
+async function readSkill ({ skills, validate, name, base, render }: PageRequest) {
+  const { main, ...shown } = await skills.read(name, async (state) => {
+    // Chosen clients decide on the severities of findings: the page shows those of the catalog.
+    const entry = await describeState(state, async (all) =>
+      ({ ...await validate(all), targets: (await validate(all, TARGET_NAMES)).targets ?? [] }))
+    return {
+      entry,
+      /** Undefined when the files cannot be listed. */
+      manifest: entry.revision === null ? undefined : await state.manifest(),
+      /** Path of the main file, `SKILL.md` when there is none. */
+      mainFile: basename(state.skill.metadata.path),
+      main: await orSentence(() => state.mainFile())
+    }
+  })
+  const { mainFile, manifest } = shown
+  const text = typeof main === 'string' ? undefined : main.utf8
+  const body = text === undefined ? '' : skillBody(text)
+  return {
+    ...shown,
+    /** Text after the frontmatter. */
+    body,
+    rendering: text === undefined ? undefined : render({ path: mainFile, text: body, manifest, level: 2 }),
+    /** Why it cannot be read as text, without a full stop. */
+    problem: typeof main === 'string' ? main : text === undefined ? `${mainFile} is not UTF-8` : undefined,
+    base,
+    /** Name of its root. */
+    root: skills.rootOf(name)
+  }
 }
 
-/** A skill: what it is for, whether it is all right, how to use it, and everything that is in it. */
-export const page: PageMaker = async ({ skills, validate, name, addresses, base, render }) => {
-  const { main, ...skill } = await skills.read(name, (state) => readSkill(state, validate))
-  const body = main === undefined ? '' : skillBody(main)
-  const { mainFile: path, manifest } = skill
-  const rendering = main === undefined ? undefined : render({ path, text: body, manifest, level: 2 })
-  return skillPage({ ...skill, body, rendering, base, root: skills.rootOf(name) }, addresses)
+/** Returns the error message if the content cannot be read; rethrows if the skill changed or is gone. */
+export async function orSentence<T> (read: () => T | Promise<T>): Promise<T | string> {
+  try {
+    return await read()
+  } catch (error) {
+    if (!(error instanceof SkillError) || error.code === 'skill_changing' || error.code === 'skill_not_found') {
+      throw error
+    }
+    return error.message.replace(MAIN_FILE, 'SKILL.md')
+  }
 }
 
 function skillPage (content: SkillContent, addresses: Addresses): Page {
@@ -74,9 +105,7 @@ ${targetTable(entry.targets)}</section>
 }
 
 /** Why clients of an API do not get the skill. */
-function missingFor ({
-  entry, manifest, problem
-}: SkillContent): Readonly<Partial<Record<Snippet['through'], string>>> {
+function missingFor ({ entry, manifest, problem }: SkillContent): Partial<Record<Snippet['through'], string>> {
   const { targets, revision, findings } = entry
   const isListed = (name: TargetName) => revision !== null && targets.some(({ target, verdict }) =>
     target === name && verdict !== 'not_loaded' && verdict !== 'refused')
@@ -124,7 +153,7 @@ function origin ({ status, signer, pinned }: TrustReport): Html {
 }
 
 /** Every field but those in the heading, whatever its type. */
-function frontmatter ({ frontmatter, name }: ValidatedSkill): Html | false {
+function frontmatter ({ frontmatter, name }: SkillContent['entry']): Html | false {
   const fields = Object.entries(frontmatter as Readonly<Record<string, unknown>>)
     .filter(([key, value]) => key !== 'description' && !(key === 'name' && value === name))
   if (fields.length === 0) return false

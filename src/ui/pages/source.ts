@@ -1,5 +1,4 @@
-import { isHidden } from '../markup/hidden-characters.ts'
-import { escapeVisibly, html, type Html, trusted } from '../markup/html.ts'
+import { escapeVisibly, html, type Html, isHidden, trusted } from '../markup/html.ts'
 
 /** Most of a text that a page shows: its beginning, in lines and in UTF-16 code units. */
 export const MAX_SHOWN_CHARACTERS = 262_144

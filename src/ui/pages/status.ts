@@ -1,12 +1,11 @@
 import { counted, grouped } from '../../core/shared/text.ts'
 import { HttpProblem } from '../../http/problem.ts'
-import { readinessOf, type Readiness, type SkillStatus, statusOf } from '../../http/readiness.ts'
+import { readinessOf, type SkillStatus, statusOf } from '../../http/readiness.ts'
 import type { Quarantined, SourceStatus } from '../../schemas/health.ts'
 import type { Addresses } from '../addresses.ts'
 import { type Content, html, type Html, visible } from '../markup/html.ts'
 import type { PageMaker } from '../pages.ts'
 import { countValid, listAddress } from '../question.ts'
-import type { Page } from './layout.ts'
 import { factList, mark, table } from './parts.ts'
 
 const STATES = {
@@ -27,13 +26,6 @@ const SOURCE_STATES = {
   failed: ['failing', 'error']
 } as const
 
-interface StatusContent {
-  readonly status: SkillStatus
-  readonly readiness: Readiness
-  /** How many skills are valid. */
-  readonly valid: number
-}
-
 /** The content of /readyz as a page. */
 export const page: PageMaker = async ({ request, skills, readiness, addresses }) => {
   // As of /readyz, callers without credentials learn no more than whether the service is ready.
@@ -42,19 +34,21 @@ export const page: PageMaker = async ({ request, skills, readiness, addresses })
   }
   await skills.sync()
   const status = statusOf(skills)
-  const valid = countValid(skills, skills.indexedNames())
-  return statusPage({ status, readiness: readinessOf(status, readiness), valid }, addresses)
-}
-
-function statusPage (content: StatusContent, addresses: Addresses): Page {
-  const { status: { roots }, readiness: { isReady, reasons, sources, quarantined } } = content
+  const { isReady, reasons, sources, quarantined } = readinessOf(status, readiness)
+  const { roots, skills: count } = status
   const quality = !isReady ? 'error' : reasons.length > 0 ? 'warning' : 'good'
+  const errors = status.ready ? Math.max(count - countValid(skills, skills.indexedNames()), 0) : 0
+  const skipped = roots.reduce((sum, root) => sum + root.skipped, 0)
+  const refused = quarantined?.count ?? 0
   return {
     title: 'Status – Skills',
     current: 'status',
     isOfProcess: true,
     main: html`<h1>Status</h1>
-<p class="lead">${mark(isReady ? 'ready' : 'not ready', quality)} – ${summary(content, addresses)}</p>
+<p class="lead">${mark(isReady ? 'ready' : 'not ready', quality)} – ${counted(count, 'skill')}${errors > 0 && html`,
+<a href="${listAddress(addresses, { choice: 'errors' })}">${grouped(errors)} with errors</a>`}${skipped > 0 && html`,
+${counted(skipped, 'entry', 'entries')} left out: the log names each and says why`}${refused > 0 && html`,
+<a href="#quarantined">${counted(refused, 'skill')} quarantined</a>`}.</p>
 ${reasons.length > 0 && html`<ul class="reasons">${reasons.map((reason) => html`<li>${readable(reason)}</li>`)}</ul>`}
 <section aria-labelledby="roots"><h2 id="roots">Folders</h2>
 ${table(['Name', 'Kind', 'State'], ['Skills', 'Left out'], roots.map(({ name, type, state, skills, skipped }) => [
@@ -64,23 +58,11 @@ ${table(['Name', 'Kind', 'State'], ['Skills', 'Left out'], roots.map(({ name, ty
   grouped(skills),
   grouped(skipped)
 ]))}</section>
-${sources !== undefined && sources.length > 0 && html`<section aria-labelledby="sources"><h2 id="sources">Sources</h2>
+${sources !== undefined && html`<section aria-labelledby="sources"><h2 id="sources">Sources</h2>
 ${table(['Name', 'Kind', 'State', 'Revision', 'Checked'], ['Skills'], sources.map(sourceRow))}</section>`}
-${quarantined !== undefined && quarantined.count > 0 && quarantine(quarantined)}
-${index(content.status, addresses)}`
+${quarantined !== undefined && refused > 0 && quarantine(quarantined)}
+${index(status, addresses)}`
   }
-}
-
-/** Counts, and where to look. */
-function summary ({ status, readiness: { quarantined }, valid }: StatusContent, addresses: Addresses): Content {
-  const { skills, roots } = status
-  const errors = status.ready ? Math.max(skills - valid, 0) : 0
-  const skipped = roots.reduce((sum, root) => sum + root.skipped, 0)
-  const refused = quarantined?.count ?? 0
-  return html`${counted(skills, 'skill')}${errors > 0 && html`,
-<a href="${listAddress(addresses, { choice: 'errors' })}">${grouped(errors)} with errors</a>`}${skipped > 0 && html`,
-${counted(skipped, 'entry', 'entries')} left out: the log names each and says why`}${refused > 0 && html`,
-<a href="#quarantined">${counted(refused, 'skill')} quarantined</a>`}.`
 }
 
 function quarantine ({ count, first }: Quarantined): Html {
