@@ -1,3 +1,4 @@
+import cors from '@fastify/cors'
 import {
   fastify, type FastifyBaseLogger, type FastifyInstance, type FastifyPluginAsync, type FastifyRequest
 } from 'fastify'
@@ -7,6 +8,7 @@ import type { SkillState } from './core/revisions/state.ts'
 import type { View } from './core/view.ts'
 import { connections } from './http/connections.ts'
 import { combineObservers, type Observer } from './http/observer.ts'
+import { corsOptions } from './http/headers.ts'
 import { httpServerOptions } from './http/options.ts'
 import type { AuditState } from './http/readiness.ts'
 import { isLocalName, isLoopback } from './http/request/hosts.ts'
@@ -15,7 +17,6 @@ import { mcpRoutes } from './mcp/plugin.ts'
 import { openapi } from './openapi/plugin.ts'
 import { toolSchemas } from './openapi/tool-schemas.ts'
 import { conditional } from './plugins/conditional.ts'
-import { cors } from './plugins/cors.ts'
 import { errors } from './plugins/errors.ts'
 import { jsonBody } from './plugins/json-body.ts'
 import { overload, type OverloadOptions } from './plugins/overload.ts'
@@ -23,11 +24,10 @@ import { security } from './plugins/security.ts'
 import { validation } from './plugins/validation.ts'
 import { agentRoutes } from './routes/agent.ts'
 import { catalogRoutes } from './routes/catalog.ts'
-import { endpointsRoute } from './routes/endpoints.ts'
+import { endpointRoutes } from './routes/endpoints.ts'
 import { eventRoutes } from './routes/events.ts'
 import { gitHook } from './routes/git-hook.ts'
 import { healthRoutes } from './routes/health.ts'
-import { openapiRoutes } from './routes/openapi.ts'
 import { promptRoutes } from './routes/prompt.ts'
 import { skillRoutes } from './routes/skills.ts'
 import { validateRoute } from './routes/validate.ts'
@@ -118,7 +118,8 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   await app.register(connections, { shutdown })
   await app.register(security, { loopbackOnly, allowedHosts })
   await app.register(errors, { basePath, translate, skillsOf })
-  if (allowedOrigins.length > 0) await app.register(cors, { allowedOrigins })
+  // After `errors`, whose handler its `OPTIONS` route gets then.
+  if (allowedOrigins.length > 0) await app.register(cors, corsOptions(allowedOrigins))
   if (access !== undefined) await app.register(access.plugin)
   await app.register(validation, { shared: [...sharedSchemas, ...toolSchemas] })
   await app.register(jsonBody)
@@ -128,8 +129,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   await app.register(openapi, { version, basePath, hasAccess: access !== undefined })
 
   await app.register(async (routes) => {
-    await routes.register(endpointsRoute, { version, forBrowsers: pages?.forBrowsers })
-    await routes.register(openapiRoutes)
+    await routes.register(endpointRoutes, { version, forBrowsers: pages?.forBrowsers })
     await routes.register(healthRoutes, { skillsOf, access, revisionsOf, readiness, version, commit: options.commit })
     await routes.register(gitHook, { hooks: () => sources?.hooks ?? [] })
     await routes.register(skillRoutes, { skillsOf, revisionsOf })

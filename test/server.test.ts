@@ -67,7 +67,7 @@ async function timed<T> (promise: Promise<T>): Promise<readonly [value: T, ms: n
   return [await promise, elapsed()]
 }
 
-t.test('K1, K2, K39: ./skills is served on a loopback address by default, the line that says so carries the port, ' +
+t.test('K1, K2, K39, K89: ./skills is served on a loopback address by default, the line that says so carries the port, ' +
   'all lines are JSON, and with idle clients SIGTERM ends the process at once, its log complete', async (t) => {
   const service = await start(t)
   const agent = new Agent({ keepAlive: true })
@@ -81,6 +81,8 @@ t.test('K1, K2, K39: ./skills is served on a loopback address by default, the li
   const answers = await Promise.all(Array.from({ length: REQUESTS }, () => skillNames(service)))
   for (const names of answers) t.strictSame(names, ['demo'])
   t.not(service.port, 0)
+  service.signal('SIGHUP')
+  await service.printed('SIGHUP: there is no file to read again')
   const lines = service.log().filter(({ msg }) => String(msg).includes('listening at'))
   t.strictSame(lines.map(({ msg }) => msg), [`skillserve listening at ${service.url}`])
   const [{ code, stderr }, ms] = await timed(service.stop())
@@ -101,17 +103,9 @@ t.test('K2: folders, personal folder, host, port and level: flags beat the envir
 })
 
 t.test('K2: a bad value stops the process with one line on stderr that names it, and exit code 1', async (t) => {
-  const cases: readonly (readonly [options: ProcessOptions, named: string])[] = [
-    [{ env: { SKILLS_DIR: `a${delimiter}` } }, 'SKILLS_DIR'],
-    [{ args: ['--no-such-flag'] }, '--no-such-flag']
-  ]
-  for (const [options, named] of cases) {
-    const { code, stdout, stderr } = await runProcess(t, options)
-    t.equal(code, 1, named)
-    t.equal(stdout, '')
-    t.match(stderr, /^skillserve: [^\n]+\n$/)
-    t.ok(stderr.includes(named))
-  }
+  const { code, stdout, stderr } = await runProcess(t, { env: { SKILLS_DIR: `a${delimiter}` } })
+  t.strictSame([code, stdout], [1, ''])
+  t.match(stderr, /^skillserve: [^\n]*SKILLS_DIR[^\n]*\n$/)
 })
 
 t.test('K2: a port in use is one line on stderr and exit code 1', async (t) => {
@@ -129,11 +123,6 @@ t.test('K89: SIGHUP reads operators\' files again, says so, and never stops the 
   const folder = t.testdir({
     skills: skills('one'), 'access.yaml': 'anonymous: [all]\nrules:\n  - { groups: [all] }\n'
   })
-  const plain = await startProcess(t, { args: [join(folder, 'skills')] })
-  plain.signal('SIGHUP')
-  await plain.printed('SIGHUP: there is no file to read again')
-  t.equal((await fetch(`${plain.url}/livez`)).status, 200)
-  await plain.stop()
   const service = await startProcess(t, { args: ['--access', join(folder, 'access.yaml'), join(folder, 'skills')] })
   t.equal((await fetch(`${service.url}/skills`)).status, 200)
   writeFileSync(join(folder, 'access.yaml'), 'rules: []\n')

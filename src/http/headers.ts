@@ -24,6 +24,20 @@ export const EXPOSED_HEADERS = [
   'ETag', 'Mcp-Session-Id', 'Retry-After', REVISION_HEADER, 'WWW-Authenticate', 'X-Request-Id'
 ]
 
+/** For @fastify/cors: opens every route to the web pages of some origins. */
+export function corsOptions (allowedOrigins: readonly string[]) {
+  return {
+    // With a list the plugin would answer the preflight of any page.
+    origin: async (origin = '') => allowedOrigins.includes(origin.toLowerCase()) && origin,
+    methods: ['GET', 'HEAD', 'POST'],
+    exposedHeaders: EXPOSED_HEADERS,
+    // In seconds, for preflights: browsers keep them for two hours at most.
+    maxAge: 7_200,
+    // The plugin's own refusal of an OPTIONS that is not a preflight is plain text.
+    strictPreflight: false
+  }
+}
+
 /** The headers of an answer that reaches no hook, for the page that has sent the request. */
 export function corsHeaders (origin: string | undefined, allowedOrigins: readonly string[]): Record<string, string> {
   if (allowedOrigins.length === 0) return {}

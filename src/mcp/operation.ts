@@ -1,50 +1,73 @@
 import { ProtocolError, ProtocolErrorCode, ResourceNotFoundError } from '@modelcontextprotocol/server'
 import type { FastifyRequest } from 'fastify'
-import { LISTEN, type Observer, type OperationEnd } from '../http/observer.ts'
+import { SkillError, type SkillErrorKind } from '../core/shared/errors.ts'
 import { own } from '../core/shared/json.ts'
-import { McpFault } from './faults.ts'
+import { LISTEN, type Observer } from '../http/observer.ts'
 
-/** A JSON-RPC request that is being answered. */
-export interface Operation {
-  readonly origin: FastifyRequest
-  /** Runs its handler, which decides on what came of it. */
-  run<Result> (handler: () => Promise<Result>): Promise<Result>
-  /** The response begins, which ends an operation that no handler of ours ran: the SDK answered it. */
-  answered (response: Response): Promise<void>
+/** Errors after which no other request can succeed either. */
+const INTERNAL: ReadonlySet<SkillErrorKind> = new Set(['broken', 'unavailable'])
+
+/** An error of the domain, with its kind for observers. */
+export class McpFault extends ProtocolError {
+  readonly kind: SkillErrorKind
+
+  constructor (kind: SkillErrorKind, message: string) {
+    super(INTERNAL.has(kind) ? ProtocolErrorCode.InternalError : ProtocolErrorCode.InvalidParams, message)
+    this.kind = kind
+  }
 }
 
+/** A JSON-RPC request that is being answered. */
+export type Operation = NonNullable<ReturnType<typeof observeOperation>>
+
 /** Reports a message that is a request; undefined for every other one. */
-export function observeOperation (observer: Observer, message: unknown, origin: FastifyRequest): Operation | undefined {
+export function observeOperation (observer: Observer, message: unknown, origin: FastifyRequest) {
   const [method, id] = [own(message, 'method'), own(message, 'id')]
   if (typeof method !== 'string' || (typeof id !== 'string' && typeof id !== 'number')) return undefined
   const notify = observer.onOperation({ method, params: own(message, 'params'), id, origin })
   let isHandled = false
-  let hasEnded = false
-  const end = (result: OperationEnd): void => {
-    if (!hasEnded) notify?.(result)
-    hasEnded = true
-  }
   return {
     origin,
-    async run (handler) {
+    /** A handler of ours begins, and calls what this returns at its end. */
+    begin () {
       isHandled = true
-      try {
-        const result = await handler()
-        end({ error: own(result, 'isError') === true ? 'tool_error' : undefined })
-        return result
-      } catch (error) {
-        const isMissing = error instanceof ResourceNotFoundError
-        const kind = error instanceof McpFault ? error.kind : isMissing ? 'missing' : undefined
-        end({ error: String(error instanceof ProtocolError ? error.code : ProtocolErrorCode.InternalError), kind })
-        throw error
-      }
+      return notify
     },
-    async answered (response) {
+    /** The response begins, which ends an operation that no handler of ours runs: the SDK has answered it. */
+    async answered (response: Response): Promise<void> {
       if (isHandled) return
-      if (!response.ok) end({ error: String(response.status) })
-      else end({ error: method === LISTEN ? undefined : await errorCodeIn(response.clone()) })
+      if (!response.ok) notify?.({ error: String(response.status) })
+      else notify?.({ error: method === LISTEN ? undefined : await errorCodeIn(response.clone()) })
     }
   }
+}
+
+/**
+ * Runs a handler. Every failure becomes a `ProtocolError`: the SDK sends the message of any error to the caller.
+ * @param onError receives what the caller does not see
+ */
+export async function runHandler<Result> (
+  run: () => Promise<Result>, operation: Operation | undefined, onError: (error: unknown) => void
+): Promise<Result> {
+  const end = operation?.begin()
+  try {
+    const result = await run()
+    end?.({ error: own(result, 'isError') === true ? 'tool_error' : undefined })
+    return result
+  } catch (error) {
+    const isExpected = error instanceof ProtocolError || (error instanceof SkillError && error.cause === undefined)
+    if (!isExpected) onError(error)
+    const fault = toProtocolError(error)
+    const kind = fault instanceof ResourceNotFoundError ? 'missing' : undefined
+    end?.({ error: String(fault.code), kind: fault instanceof McpFault ? fault.kind : kind })
+    throw fault
+  }
+}
+
+function toProtocolError (error: unknown): ProtocolError {
+  if (error instanceof ProtocolError) return error
+  if (error instanceof SkillError) return new McpFault(error.kind, error.message)
+  return new McpFault('broken', 'Internal error; the log of the service has the cause')
 }
 
 /** The JSON-RPC error code of an answer with status 200: one message, as JSON or as a stream of events. */

@@ -6,14 +6,13 @@ import type { ToolRegistry } from '../tools/registry.ts'
 import { runTool } from '../tools/calls/run-tool.ts'
 import { mcp } from '../tools/dialects/wire/mcp.ts'
 import { defineTool } from '../tools/tool-definitions.ts'
-import { withFaults } from './faults.ts'
 import { getPrompt, listPrompts } from './methods/prompts.ts'
 import {
   acceptSubscription, listResources, readDirectory, readResource, resourceTemplates
 } from './methods/resources.ts'
 import { getSkillEntry, listSkillEntries, type OriginOf } from './methods/skill-entries.ts'
 import { checkOnlyPage } from './methods/paging.ts'
-import type { Operation } from './operation.ts'
+import { type Operation, runHandler } from './operation.ts'
 
 export interface McpServerOptions {
   readonly skills: View
@@ -66,12 +65,9 @@ export function createMcpServer (
     instructions: instructionsFor(registry)
   })
   const cache = isModern ? MODERN_CACHE : {}
-  const guard = <Result>(run: () => Promise<Result>) => {
-    const guarded = () => withFaults(run, (err) => {
-      log.warn({ ...fields, err }, 'an MCP request failed with an error that its caller does not see')
-    })
-    return operation === undefined ? guarded() : operation.run(guarded)
-  }
+  const guard = <Result>(run: () => Promise<Result>) => runHandler(run, operation, (err) => {
+    log.warn({ ...fields, err }, 'an MCP request failed with an error that its caller does not see')
+  })
 
   server.setRequestHandler('tools/list', ({ params }) => guard(async () => {
     checkOnlyPage(params?.cursor)

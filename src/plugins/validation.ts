@@ -1,3 +1,4 @@
+import serializerSelector from '@fastify/fast-json-stringify-compiler'
 import { Ajv, type AnySchema, type ErrorObject } from 'ajv'
 import fp from 'fastify-plugin'
 import { own } from '../core/shared/json.ts'
@@ -8,7 +9,7 @@ import { HttpProblem } from '../http/problem.ts'
 const NO_QUERY = { type: 'object', properties: {}, additionalProperties: false }
 
 /**
- * Fastify's validation with other options for bodies: a number in JSON is not the text of one.
+ * Fastify's validation with other options for bodies: a number in JSON is not the text of one. And its serialization.
  * @param shared schemas that routes refer to by `$id`
  */
 export const validation = fp<{ readonly shared: readonly object[] }>(function validation (app, { shared }, done) {
@@ -27,6 +28,12 @@ export const validation = fp<{ readonly shared: readonly object[] }>(function va
     if (httpPart !== 'body') return forText.compile(schema)
     // What the document calls a string comes as bytes, which the route looks at itself.
     return own(schema, 'type') === 'string' ? () => true : forBodies.compile(schema)
+  })
+  // Most routes send bytes that are kept: a serializer is compiled when an answer needs it.
+  const compileSerializer = serializerSelector()(app.getSchemas(), {})
+  app.setSerializerCompiler(({ httpStatus = '200', ...definition }) => {
+    let serialize: ReturnType<typeof compileSerializer> | undefined
+    return (answer) => (serialize ??= compileSerializer({ ...definition, httpStatus }))(answer)
   })
   app.setSchemaErrorFormatter(([error], part) => part === 'querystring' && error !== undefined
     ? queryProblem(error as ErrorObject)

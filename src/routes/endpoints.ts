@@ -9,14 +9,18 @@ interface EndpointsOptions {
   readonly forBrowsers?: Pick<RouteShorthandOptions, 'preValidation' | 'errorHandler' | 'config'> | undefined
 }
 
+const DOCUMENT_SCHEMA = { type: 'object', additionalProperties: true }
+const EXAMPLE = { openapi: '3.1.0', info: { title: 'skillserve' }, paths: {} }
+const YAML_EXAMPLE = 'openapi: 3.1.0\ninfo:\n  title: skillserve\n'
+
 /** Routes that the OpenAPI document does not have. */
 export const MORE_ENDPOINTS = [
   { methods: ['GET'], path: '/docs', summary: 'The OpenAPI document as a page' },
   { methods: ['POST'], path: '/mcp', summary: 'The Model Context Protocol over Streamable HTTP' }
 ]
 
-/** `GET /`: where to go from here, for those who try the address first. */
-export const endpointsRoute: FastifyPluginAsyncTypebox<EndpointsOptions> = async (app, { version, forBrowsers }) => {
+/** `GET /`, where to go from here, for those who try the address first; and the OpenAPI document of the routes. */
+export const endpointRoutes: FastifyPluginAsyncTypebox<EndpointsOptions> = async (app, { version, forBrowsers }) => {
   app.get('/', {
     config: { reads: 'nothing' },
     ...forBrowsers,
@@ -42,5 +46,29 @@ export const endpointsRoute: FastifyPluginAsyncTypebox<EndpointsOptions> = async
     const endpoints = [...documented, ...MORE_ENDPOINTS].map(({ methods, path, summary }) =>
       ({ methods, path: path === '/' && app.prefix !== '' ? app.prefix : app.prefix + path, summary }))
     return { name: 'skillserve', version, endpoints }
+  })
+  app.get('/openapi.json', {
+    config: { reads: 'nothing' },
+    schema: {
+      operationId: 'getOpenapiJson',
+      summary: 'The OpenAPI document as JSON',
+      description: 'The OpenAPI document of the service.',
+      tags: ['service'],
+      response: { 200: answer('The document', text('application/json', EXAMPLE, DOCUMENT_SCHEMA)) }
+    }
+  }, async () => app.swagger())
+
+  app.get('/openapi.yaml', {
+    config: { reads: 'nothing' },
+    schema: {
+      operationId: 'getOpenapiYaml',
+      summary: 'The OpenAPI document as YAML',
+      description: 'The OpenAPI document of the service.',
+      tags: ['service'],
+      response: { 200: answer('The document', text('application/yaml', YAML_EXAMPLE)) }
+    }
+  }, async (_request, reply) => {
+    reply.type('application/yaml; charset=utf-8')
+    return app.swagger({ yaml: true })
   })
 }

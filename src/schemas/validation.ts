@@ -1,6 +1,6 @@
-import { type Static, Type } from '@sinclair/typebox'
+import { Type } from '@sinclair/typebox'
 import { TOKEN_METHOD } from '../verdicts/tokens.ts'
-import { named, nullable, type ReadonlyDeep } from './typebox.ts'
+import { named, nullable } from './typebox.ts'
 import { FindingSchema, TargetQuerySchema, TargetVerdictSchema, TokenEstimateSchema } from './verdicts.ts'
 
 export const ValidateQuerySchema = Type.Object({
@@ -38,6 +38,3 @@ export const ValidationSchema = named('Validation', Type.Object({
     targets: ['spec', 'skills-ref', 'claude-code', 'vscode', 'gh-skill', 'mcp', 'discovery-0.1.0', 'discovery-0.2.0']
   }]
 })
-
-/** The verdicts on one skill, as `POST /validate` and the JSON report of `skillserve validate` have them. */
-export type Validation = ReadonlyDeep<Static<typeof ValidationSchema>>

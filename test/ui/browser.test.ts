@@ -152,11 +152,10 @@ const FILES = {
 
 /** One of each kind. */
 const PAGES = [
-  '/', '/?q=nothing-like-it', '/?q=weather&target=codex', '/ui/skills/weather', '/ui/skills/a%20b%3Fc%23d%25',
-  '/ui/skills/weather/files/run.py',
-  '/ui/skills/weather/files/docs/more.md?view=rendered', '/ui/skills/weather/files/data.bin',
-  '/ui/skills/weather/files/logo.svg', '/ui/skills/weather/files/large.txt',
-  '/ui/skills/weather/files/docs', '/ui/skills/changed/changes', '/ui/status', '/ui/skills/wether'
+  '/?target=codex', '/?q=nothing-like-it', '/ui/skills/weather', '/ui/skills/a%20b%3Fc%23d%25',
+  '/ui/skills/weather/files/run.py', '/ui/skills/weather/files/docs/more.md?view=rendered',
+  '/ui/skills/weather/files/data.bin', '/ui/skills/weather/files/large.txt', '/ui/skills/weather/files',
+  '/ui/skills/changed/changes', '/ui/status', '/ui/skills/wether'
 ]
 
 const HOUR_MS = 3_600_000
@@ -385,6 +384,17 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
     await tab.waitForURL('**/run.py#L3-L5')
     await tab.reload()
     t.equal(await tab.locator('.line.chosen').count(), 3)
+  })
+
+  await t.test('K74: the page of the API leads back to the list', async (t) => {
+    const tab = await lendTab(t, shared)
+    await tab.goto(`${url}/docs`)
+    const [list] = await Promise.all([
+      tab.waitForEvent('popup'), tab.getByRole('link', { name: 'All skills' }).click()
+    ])
+    await list.waitForURL(`${url}/`)
+    t.equal(await list.locator('h1').innerText(), 'Skills')
+    await list.close()
   })
 
   const clocked = await browser.newPage()

@@ -4,7 +4,7 @@ import { SkillError } from '../../core/shared/errors.ts'
 import type { View } from '../../core/view.ts'
 import { loadSkill } from '../../tools/load-skill.ts'
 import { MCP_PAGE_ENTRIES } from '../limits.ts'
-import { McpFault } from '../faults.ts'
+import { McpFault } from '../operation.ts'
 import { type Page, readPage } from './paging.ts'
 
 const TASK = { name: 'task', description: 'What to do with the skill; comes after its instructions', required: false }
