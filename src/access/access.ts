@@ -32,14 +32,14 @@ interface AccessOptions {
   readonly file: string
   readonly skills: SkillManager
   readonly log: FastifyBaseLogger
-  /** Names the proxies to issuers. */
+  /** Variables that name the proxies for requests to issuers. */
   readonly env: Environment
   readonly basePath: string
   /** The address of the service as its users type it, without a slash at the end. */
   readonly publicUrl: string | undefined
 }
 
-/** What a caller sees until its request ends, whatever becomes of the file meanwhile. */
+/** The policy and the view of a request. It keeps them when the access file changes. */
 interface Admission {
   readonly authenticator: Authenticator
   readonly view: View
@@ -65,19 +65,19 @@ export async function openAccess (options: AccessOptions): Promise<Access> {
   return new Access(options, file)
 }
 
-/** Who asks and what they see: one policy at a time, one principal for each request. */
+/** Authenticates requests by the access file, and gives each the view of its caller. */
 export class Access {
   readonly everything: View
-  /** What a request sees before its token is checked. */
+  /** A view without skills, for requests whose token was not checked yet. */
   readonly nothing: View
   readonly refusals = new Map<RefusalReason, number>(Object.values(REFUSALS).map(({ reason }) => [reason, 0]))
   readonly file: FollowedFile<Policy>
   readonly #options: AccessOptions
-  /** The digests of the links that requests came through. */
+  /** Digests of the secrets in the paths of requests for private discovery. */
   readonly #links = new WeakMap<IncomingMessage, string>()
-  /** Ends each open stream. */
+  /** Functions that end the open streams. */
   readonly #streams = new Set<() => void>()
-  /** Of the policy in force. */
+  /** The one for the policy in force. */
   #authenticator: Authenticator
 
   constructor (options: AccessOptions, file: FollowedFile<Policy>) {
@@ -124,7 +124,7 @@ export class Access {
     return stop
   }
 
-  /** The holder of a token of the access file in force. */
+  /** Finds the caller that a token of the access file belongs to. */
   findToken (token: string): Principal | Refusal {
     return this.#authenticator.findToken(token)
   }
@@ -132,23 +132,23 @@ export class Access {
   readonly rewriteUrl = (request: IncomingMessage): string => {
     const { target, link } = openLink(request, this.#options.basePath, this.file.value.links)
     if (link !== undefined) this.#links.set(request, link)
-    // Fastify has kept the target for callers that want the original one.
+    // Fastify keeps the original target here, which has the secret.
     Object.assign(request, { originalUrl: target })
     return target
   }
 
-  /** Issuers whose keys could not be read at the last attempt. */
+  /** The number of issuers whose keys could not be read at the last attempt. */
   get unreachableIssuers (): number {
     return this.#authenticator.keys.filter(({ isUnavailable }) => isUnavailable).length
   }
 
   readonly plugin: FastifyPluginAsync = fp(async (app) => {
     app.decorateRequest('admission', undefined)
-    // The cookies of a request are read where a page is asked for.
+    // `sessionToken` parses the cookies of requests for pages; others need none.
     await app.register(fastifyCookie, { hook: false })
     app.addHook('onClose', async () => { this.file.close() })
     app.addHook('onRequest', async (request, reply) => { await this.#admit(request, reply) })
-    // Overrides what routes say about caches. An open route gives everybody the same.
+    // Overrides the Cache-Control of routes, except open ones: they give everybody the same.
     app.addHook('onSend', (request, reply, payload, next) => {
       const isOwn = request.routeOptions.config.isOpen !== true
       if (isOwn) reply.header('cache-control', privately(reply.getHeader('cache-control')))
@@ -158,7 +158,7 @@ export class Access {
     if (publicUrl !== undefined) addMetadata(app, basePath, publicUrl, () => this.file.value.issuers)
   }, { name: 'access' })
 
-  /** Without credentials, a hidden skill and an absent one get the same 401: they cannot be told apart. */
+  /** Turns 404 into 401 for callers without credentials: a hidden skill and an absent one look the same. */
   readonly translate = (error: unknown, { principal }: FastifyRequest): unknown => {
     const isMissing = (error instanceof SkillError && error.code === 'skill_not_found') ||
       (error instanceof HttpProblem && error.code === 'artifact_not_found')
@@ -182,9 +182,9 @@ export class Access {
     }
     reply.header('cache-control', 'private, no-cache')
     const isAllowed = isOpen || found.scopes.has(scope)
-    // A caller who has sent no credentials may have some that admit it.
+    // A caller without credentials gets 401, not 403: it may have credentials that are good.
     if (!isAllowed && found.kind === 'anonymous') throw this.#refusal('unauthenticated')
-    // Of a refused caller too, for logs and limits.
+    // Set for a refused caller too: logs and limits need it.
     request.principal = found
     if (!isAllowed) throw this.#refusal('insufficient_scope', scope)
     const view = found.scopes.has(READ_SCOPE) ? this.#viewOf(found, policy) : this.nothing
@@ -206,7 +206,7 @@ export class Access {
   }
 }
 
-/** Returns what reads JSON documents of issuers: through the proxies of the environment, without redirects. */
+/** Makes the function that reads JSON of issuers, through the proxies of the environment and without redirects. */
 function jsonReader (env: Environment): ReadJson {
   return async (url, signal) => {
     const answer = await send({ url, env, signal, maxRedirects: 0 })

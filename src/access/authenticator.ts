@@ -21,7 +21,7 @@ const REMEMBERED_MS = 60_000
 
 const BEARER = /^bearer +([\w.~+/-]+=*) *$/i
 
-/** A token there would be in logs and histories (RFC 6750 §2.3). */
+/** A token in the query, which would end up in logs and browser histories (RFC 6750 §2.3). */
 const TOKEN_IN_QUERY = /[?&]access_token=/i
 const MAX_NAME_CHARACTERS = 256
 const MAX_PROXY_GROUPS = 500
@@ -29,16 +29,16 @@ const MAX_PROXY_GROUPS = 500
 /** Claims that only ID tokens have (OpenID Connect Core §3.1.3.6, §3.3.2.11). */
 const ID_TOKEN_CLAIMS = ['nonce', 'at_hash', 'c_hash']
 
-/** Finds out who sent a request, under one policy. Of secrets only digests are kept. */
+/** Finds the caller of a request by one policy. It keeps digests of secrets, and no secret. */
 export class Authenticator {
   readonly policy: Policy
-  /** In the order of the issuers. */
+  /** The keys of each issuer, in the order of the access file. */
   readonly keys: readonly IssuerKeys[]
   readonly #log: CoreLog
-  /** Callers whose signatures were checked, by the digests of their tokens. */
+  /** Callers whose JWT was verified, by the digest of the token. */
   readonly #verified = new LRUCache<string, Principal>({ max: MAX_REMEMBERED, ttl: REMEMBERED_MS })
 
-  /** @param known keys of the policy before: those of issuers that are the same stay */
+  /** @param known keys of the policy before; the new one reuses those of the same issuers */
   constructor (policy: Policy, log: CoreLog, readJson: ReadJson, known: readonly IssuerKeys[] = []) {
     this.policy = policy
     this.#log = log
@@ -78,7 +78,7 @@ export class Authenticator {
     return found
   }
 
-  /** A refused token of a known issuer is logged with the reason, and without the token. */
+  /** Verifies a JWT. Logs why a token of a known issuer is refused, without the token. */
   async #verify (token: string): Promise<Principal | Refusal> {
     const issuer = issuerOf(token)
     const index = this.policy.issuers.findIndex((entry) => entry.issuer === issuer)
@@ -86,7 +86,7 @@ export class Authenticator {
     if (entry === undefined || keys === undefined) return 'invalid_token'
     try {
       const identity = await verifyToken(token, entry, keys).catch(async (error: unknown) => {
-        // The issuer may have another key under the same id by now.
+        // The issuer may have replaced the key and kept its id.
         const isOther = error instanceof errors.JWSSignatureVerificationFailed && await keys.refresh()
         if (!isOther) throw error
         return await verifyToken(token, entry, keys)
@@ -99,7 +99,7 @@ export class Authenticator {
     }
   }
 
-  /** What an authenticating proxy says, if the connection comes from it. Anybody may send such headers. */
+  /** Reads the caller from the headers of an authenticating proxy, if the connection comes from a listed peer. */
   #fromProxy (request: IncomingMessage): Principal | Refusal | undefined {
     const { proxy } = this.policy
     if (proxy?.isPeer(peerOf(request)) !== true) return undefined
@@ -107,7 +107,7 @@ export class Authenticator {
     if (user === undefined) return undefined
     const groups = String(request.headers[proxy.groupsHeader] ?? '').split(/[,|;]/)
       .map((group) => group.trim()).filter((group) => group !== '')
-    // A second line, or a blank name, was added by the caller.
+    // The proxy sends one line with a name; the caller has added what differs.
     const isForged = [proxy.userHeader, proxy.groupsHeader].some((name) => hasSeveral(request, name))
     const name = typeof user === 'string' && user.length <= MAX_NAME_CHARACTERS ? user.trim() : ''
     if (isForged || name === '' || groups.length > MAX_PROXY_GROUPS) return 'invalid_credentials'
@@ -119,7 +119,7 @@ function unlessExpired (found: Principal | Refusal, refusal: Refusal): Principal
   return typeof found === 'string' || (found.expiresAt ?? Infinity) > Date.now() ? found : refusal
 }
 
-/** What the text of a token says, unchecked. */
+/** Reads the issuer from a token that was not verified yet. */
 function issuerOf (token: string): string | undefined {
   try {
     return decodeJwt(token).iss
@@ -140,7 +140,7 @@ async function verifyToken (token: string, entry: IssuerEntry, keys: IssuerKeys)
     issuer, audience, algorithms: [...algorithms], clockTolerance, requiredClaims: ['exp']
   })
   checkIsAccessToken(protectedHeader, payload)
-  // jose checks `nbf` alone, which not every issuer sets.
+  // jose checks `nbf`, which not every issuer sets, and not `iat`.
   const isFromFuture = (payload.iat ?? 0) > Date.now() / 1_000 + clockTolerance
   if (isFromFuture) throw new errors.JWTInvalid('it was issued in the future')
   const [name = ''] = textsOf([payload.sub, payload['client_id'], payload['azp']]).filter((text) => text !== '')
@@ -155,7 +155,7 @@ async function verifyToken (token: string, entry: IssuerEntry, keys: IssuerKeys)
   }
 }
 
-/** Why a token was refused: for its caller, and for the log. */
+/** Explains why a token was refused, to the caller and in the log. */
 function explainRefusal (error: unknown): readonly [refusal: Refusal, reason: string] {
   if (error instanceof errors.JWTClaimValidationFailed && error.claim === 'aud') {
     return ['wrong_audience', `audience ${quote(String(error.payload.aud))} is not in the list of audiences`]
@@ -178,7 +178,7 @@ function checkIsAccessToken ({ typ }: JWTHeaderParameters, payload: JWTPayload):
   if (isIdToken) throw new errors.JWTInvalid('it is an ID token')
 }
 
-/** The claim of this whole name, which may hold dots, else the one that the dots lead to. */
+/** Reads the claim of this name. A name with dots is also a path into nested claims. */
 function claimAt (payload: JWTPayload, name: string): unknown {
   return own(payload, name) ?? name.split('.').reduce<unknown>(own, payload)
 }

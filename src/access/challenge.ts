@@ -26,7 +26,7 @@ export type Refusal = keyof typeof REFUSALS
 export type RefusalReason = typeof REFUSALS[Refusal]['reason']
 
 /**
- * The answer to a caller that is not admitted.
+ * Makes the answer to a refused caller.
  * @param metadata address of the protected resource metadata; undefined without issuers
  * @param scope that the route needs
  */
@@ -40,13 +40,13 @@ export function refuse (refusal: Refusal, metadata: string | undefined, scope: s
   return new HttpProblem(code, detail, { 'www-authenticate': `Bearer realm="skillserve"${resource}${error}${wanted}` })
 }
 
-/** Where clients find the metadata of `/mcp`: the path of the resource behind that of the document (RFC 9728 §3.1). */
+/** The address of the metadata of `/mcp`: the path of the resource follows that of the document (RFC 9728 §3.1). */
 export function metadataUrl (publicUrl: string): string {
   const { origin, pathname } = new URL(`${publicUrl}/mcp`)
   return `${origin}${METADATA_PATH}${pathname}`
 }
 
-/** Protected resource metadata (RFC 9728), at each address that clients try. 404 without issuers. */
+/** Adds routes for the protected resource metadata (RFC 9728) at each address that clients try. */
 export function addMetadata (
   app: FastifyInstance, basePath: string, publicUrl: string, issuers: () => readonly IssuerEntry[]
 ): void {
@@ -54,7 +54,7 @@ export function addMetadata (
   const { pathname } = new URL(metadataUrl(publicUrl))
   const below = `${basePath}${METADATA_PATH}`
   for (const path of new Set([METADATA_PATH, pathname, below, `${below}/mcp`])) {
-    // No client can log in without it.
+    // Open: clients read it before they can log in.
     app.get(path, { config: { isOpen: true }, schema: { hide: true } }, async (_request, reply) => {
       const servers = issuers().map(({ issuer }) => issuer)
       if (servers.length === 0) throw new HttpProblem('route_not_found')

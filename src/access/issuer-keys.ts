@@ -16,8 +16,8 @@ export type ReadJson = (url: string, signal: AbortSignal) => Promise<unknown>
 export class IssuerUnavailable extends Error {}
 
 /**
- * The public keys of an issuer, read when jose wants to, and with them the metadata that say where they are. While they
- * cannot be read, the last ones stay in use.
+ * Reads the public keys of an issuer when jose asks for them, and first the metadata that name their address. While
+ * they cannot be read, the last ones stay in use.
  */
 export class IssuerKeys {
   /** Finds the key of a token. Throws IssuerUnavailable, or a JOSEError when no key fits. */
@@ -39,7 +39,7 @@ export class IssuerKeys {
     const read = async (_url: string, { signal }: { readonly signal: AbortSignal }) =>
       Response.json(await this.#read(signal))
     this.find = createRemoteJWKSet(new URL(uri ?? issuer), { [customFetch]: read })
-    // The log says at the start that an issuer does not answer; the next token asks again.
+    // Reads them at the start, so that the log reports an issuer that does not answer. The next token tries again.
     this.find.reload().catch(() => {})
   }
 
@@ -110,7 +110,7 @@ function keysAddress (document: unknown, address: string, issuer: string): strin
 }
 
 function reasonOf (error: unknown): string {
-  // Of all addresses of metadata, the first one is the usual one.
+  // The first address of the metadata is the usual one.
   const first: unknown = error instanceof AggregateError ? error.errors[0] : error
   return first instanceof Error ? first.message : String(first)
 }

@@ -27,18 +27,18 @@ const ISSUER_DEFAULTS = {
 export interface Rule extends Entry<'rules'> {
   /** `FILE:LINE: rules[0]` */
   readonly where: string
-  /** Whether it grants a skill. */
+  /** Whether the rule grants a skill. */
   admits (root: string, skill: string): boolean
 }
 
-/** What a caller has proved to be. */
+/** A caller as its credentials describe it. */
 export type Identity = Omit<Principal, 'scopes' | 'view'> & { readonly scopes: readonly string[] }
 
-/** The access file as the service uses it. Never changes: a file that changes is another policy. */
+/** The checked content of an access file. It never changes: a changed file becomes another policy. */
 export class Policy {
   readonly issuers: readonly IssuerEntry[]
   readonly proxy: ReturnType<typeof readProxy>
-  /** Names of the headers that say who asks. */
+  /** Names of the request headers that identify callers, for `Vary`. */
   readonly vary: string
   readonly rules: readonly Rule[]
   /** Holders of tokens and of links, by the digests of their secrets. */
@@ -47,7 +47,7 @@ export class Policy {
   readonly holders: readonly Principal[]
   /** Callers without credentials; undefined where they are not admitted. */
   readonly anonymous: Principal | undefined
-  /** What callers see, by the `view` of principals: one for all who are in the same groups. */
+  /** Views by the key in `Principal.view`: callers in the same groups share one. */
   readonly views = new LRUCache<string, View>({ max: MAX_VIEWS })
   readonly #file: YamlFile<AccessFile>
   readonly roots: readonly string[]
@@ -82,16 +82,16 @@ export class Policy {
     this.vary = ['Authorization', ...this.proxy ? [this.proxy.userHeader, this.proxy.groupsHeader] : []].join(', ')
   }
 
-  /** The caller of this identity. The anonymous view is a part of every view. */
+  /** Makes the principal of an identity. Every caller is in the groups of anonymous callers too. */
   admit (identity: Identity): Principal {
     const proved = identity.kind === ANONYMOUS ? [] : [AUTHENTICATED, ...identity.groups]
     const groups = [ANONYMOUS, ...this.#file.value.anonymous ?? [], ...proved]
-    // Groups that no rule names make no difference.
+    // Groups that no rule names do not change what a caller sees.
     const view = [...new Set(groups)].filter((group) => this.#usedGroups.has(group)).sort()
     return { ...identity, groups, scopes: new Set(identity.scopes), view: JSON.stringify(view) }
   }
 
-  /** What callers of a view may see of each root. */
+  /** Finds what callers with this view key may see of each root. */
   grantsOf (view: string): GrantOf {
     const groups = new Set(JSON.parse(view) as readonly string[])
     const rules = this.rules.filter((rule) => rule.groups.some((group) => groups.has(group)))
@@ -101,7 +101,7 @@ export class Policy {
       const seesAll = own.some(({ skills }) => skills === undefined)
       return seesAll ? 'all' : (name) => own.some((rule) => rule.admits(root, name))
     }
-    // Not of a root that leaves with the same reload as the file before.
+    // A root that leaves in the same reload as its rules is in no grant.
     const grants = new Map(this.roots.map((root) => [root, grantOf(root)]))
     return (root) => grants.get(root)
   }
@@ -120,7 +120,7 @@ export class Policy {
     }
   }
 
-  /** @param names that are taken; those of the entries are added */
+  /** @param names names that are already taken; the function adds those of the entries */
   #readSecrets (kind: 'token' | 'link', names: Set<string>): ReadonlyMap<string, Principal> {
     const key = `${kind}s` as const
     const secrets = new Map<string, Principal>()
@@ -151,7 +151,7 @@ export class Policy {
   }
 }
 
-/** The authenticating proxy. Names of headers are in lower case. */
+/** Reads the settings of the authenticating proxy. Names of headers are in lower case, as Node has them. */
 function readProxy ({ value: { proxy }, error }: YamlFile<AccessFile>) {
   if (proxy === undefined) return undefined
   const unfit = proxy.peers.findIndex((peer) => !isSubnet(peer))
@@ -165,8 +165,8 @@ function readProxy ({ value: { proxy }, error }: YamlFile<AccessFile>) {
 }
 
 /**
- * Whether a name fits a text in which `*` stands for any characters. Names come from sources, and a regular expression
- * would let one of them take minutes.
+ * Makes a function that matches names against a pattern in which `*` stands for any characters. A regular expression
+ * could take minutes for a hostile name.
  */
 export function patternOf (text: string): (name: string) => boolean {
   const [first = '', ...inner] = text.split('*')

@@ -39,7 +39,7 @@ export function describeAll (policy: Policy, skills: SkillManager): ReadonlyArra
   return [['SKILL', 'FOLDER', ...callers.map(({ caller }) => caller.name)], ...rows]
 }
 
-/** What a caller sees: a sentence, and a row of name, root and reason for each skill. */
+/** Describes what a caller sees: a sentence, and a row of name, root and reason for each skill. */
 export function describeCaller (
   policy: Policy, skills: SkillManager, caller: string
 ): { readonly summary: string, readonly rows: ReadonlyArray<readonly string[]> } {
@@ -63,7 +63,7 @@ export function describeCaller (
 }
 
 /**
- * Lines that say who sees a skill.
+ * Lists who sees a skill, a line for each caller.
  * @throws ConfigError for a skill that there is not
  */
 export function describeSkill (policy: Policy, skills: SkillManager, skill: string): readonly string[] {
@@ -81,7 +81,7 @@ export function describeSkill (policy: Policy, skills: SkillManager, skill: stri
   })
 }
 
-/** Why the service refuses a caller, whatever rules grant to its groups. */
+/** Explains why the service refuses a caller, whatever rules grant to its groups; undefined if it does not. */
 export function refusalOf ({ name, scopes, expiresAt = Infinity }: Principal): string | undefined {
   if (expiresAt <= Date.now()) {
     return `${name} expired at ${new Date(expiresAt).toISOString().replace('.000', '')}: it sees no skills`

@@ -5,8 +5,8 @@ import { prefersPage } from '../http/request/accept.ts'
 export const SESSION_COOKIE = 'skillserve_token'
 
 /**
- * The token in the cookie of a request for a page; undefined for every other request: the cookie is no credential of an
- * API, which a page of another site could have a browser send.
+ * Reads the token from the cookie of a request for a page. APIs do not accept the cookie, since a page of another site
+ * could make a browser send it: then this is undefined.
  */
 export function sessionToken (request: FastifyRequest): string | undefined {
   const { headers: { authorization, cookie }, is404, routeOptions: { config }, server } = request

@@ -17,7 +17,7 @@ interface LimitsOptions {
   readonly limiter?: ((options: IRateLimiterOptions) => RateLimiterAbstract) | undefined
 }
 
-/** A client that installs a thousand skills sends a request for each together, and some more. */
+/** Enough for a client that installs a thousand skills at once, with a request for each. */
 const DEFAULT_BURST = 2_000
 
 const UNITS = { costly: 3, stream: 10 } as const satisfies Record<Weight, number>
@@ -38,7 +38,7 @@ export function createLimits ({
   const refusals = { units: 0, streams: 0 }
   /** Open streams by the key of their caller. */
   const streams = new Map<string, number>()
-  /** Requests whose first tool call the request itself has paid for. */
+  /** Requests whose first tool call is already counted: a request is one unit. */
   const paid = new WeakSet<FastifyRequest>()
 
   /** Takes units of a caller. Returns undefined, or the whole seconds until there are enough again. */
@@ -84,17 +84,17 @@ export function createLimits ({
     /** Registered after the plugin that sets `request.principal`. */
     plugin: fp(async (app) => {
       app.addHook('onRequest', async (request) => {
-        // A platform that gets no answer from a probe restarts the service.
+        // Probes are not counted: a platform restarts a service whose probes fail.
         if (request.routeOptions.config.load !== 'probe') await take(1, request)
       })
-      // Once the body is parsed, which may say what is asked for.
+      // After the body is parsed: the weight may depend on it.
       app.addHook('preValidation', async (request, reply) => {
         const weight = request.routeOptions.config.weight?.(request)
         if (weight === undefined || (weight === 'stream' && request.method === 'HEAD')) return
         await take(UNITS[weight] - 1, request)
         if (weight === 'stream') countStream(request, reply)
       })
-      // A long answer counts as several units.
+      // Each MiB of an answer is one more unit.
       app.addHook('onSend', async (request, reply, payload) => {
         const bytes = Buffer.isBuffer(payload) || typeof payload === 'string'
           ? payload.length

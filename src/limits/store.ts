@@ -30,12 +30,12 @@ export async function connectStore (url: string, log: CoreLog) {
     socketTimeout: COMMAND_MS,
     maxRetriesPerRequest: 0,
     enableOfflineQueue: false,
-    // Users of a store may not be allowed these commands; a write checks the connection instead.
+    // The user may lack permission for INFO and CLIENT; the write below checks the connection instead.
     enableReadyCheck: false,
     disableClientInfo: true,
     retryStrategy: () => RETRY_MS,
     reconnectOnError: ({ message }) => {
-      // Sent for a script that the store has not cached; ioredis sends the script then.
+      // The store has not cached the script yet; ioredis sends it.
       if (message.startsWith('NOSCRIPT')) return false
       reason = message
       return true

@@ -1,7 +1,9 @@
 import { hash, randomBytes } from 'node:crypto'
-import { close, constants, fstat, open, read, write } from 'node:fs'
+import { close, constants, createReadStream, fstat, open, write } from 'node:fs'
+import { text } from 'node:stream/consumers'
 import { promisify } from 'node:util'
 import { reasonOf } from '../operator/files.ts'
+import { coalesce } from '../core/shared/async.ts'
 import type { CoreLog } from '../core/shared/log.ts'
 import { errorCode } from '../core/shared/system-errors.ts'
 import type { AuditState } from '../http/readiness.ts'
@@ -13,7 +15,7 @@ export type Outcome = 'success' | 'not_modified' | 'denied' | 'not_found' | 'fai
 export interface AuditLogOptions {
   /** A file, or `stdout`. */
   readonly path: string
-  /** The output of the log. */
+  /** The output of the service's log, for the path `stdout`. */
   readonly stdout: LineOutput
   /** Whether reads are refused while lines cannot be written. */
   readonly isRequired: boolean
@@ -23,15 +25,15 @@ export interface AuditLogOptions {
 /** Time between two checks of the output, and between two attempts to open the file, in milliseconds. */
 const CHECK_MS = 1_000
 
-/** Who reads what is personal data. */
+/** Not for other users: who reads what is personal data. */
 const MODE = 0o640
 
 /** O_NONBLOCK makes a pipe without a reader an error. Otherwise opening it would wait. */
 const APPEND = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK
 
 /**
- * The file of the audit log: a chain of lines, each with the SHA-256 of the line before it, from the start of the
- * process on. While the file cannot be opened, lines are counted as dropped, and it is tried again each second.
+ * Writes the lines of the audit log. Each has the SHA-256 of the line before it, from the start of the process on.
+ * While the file cannot be opened, lines are counted as dropped and opening is tried again each second.
  */
 export class AuditLog {
   /** The number of lines that were lost since the start. */
@@ -43,7 +45,6 @@ export class AuditLog {
   #output: LineOutput | undefined
   /** Why the file could not be opened: the code of the system's error. */
   #failure: string | undefined
-  #opening: Promise<void> | undefined
   #reported: string | undefined
   #isClosed = false
   #count = 0
@@ -59,7 +60,7 @@ export class AuditLog {
     this.#options = options
     this.#output = output
     this.#timer = setInterval(() => {
-      if (this.#output === undefined && this.#opening === undefined) void this.reopen()
+      if (this.#output === undefined) void this.reopen()
       this.#report()
     }, CHECK_MS).unref()
   }
@@ -80,20 +81,17 @@ export class AuditLog {
       this.dropped++
       return
     }
-    // The log may lose lines of its own in the same output.
+    // The service's log shares the output, and may have dropped lines of its own.
     const before = output.dropped
     output.write(`${line}\n`)
     this.dropped += output.dropped - before
   }
 
-  /** Opens the file again, after a rotation. Lines go to the old file until the new one is open. */
-  async reopen (): Promise<void> {
-    if (this.#options.path === 'stdout' || this.#isClosed) return
-    // A rotation while the file is being opened needs one more opening.
-    await this.#opening
-    this.#opening ??= this.#open().finally(() => { this.#opening = undefined })
-    await this.#opening
-  }
+  /**
+   * Opens the file again, after a rotation. Lines go to the old file until the new one is open. Calls while the file is
+   * being opened share one more opening.
+   */
+  readonly reopen = coalesce(() => this.#open())
 
   /** Writes what waits and closes the file. */
   close (): void {
@@ -107,6 +105,7 @@ export class AuditLog {
   }
 
   async #open (): Promise<void> {
+    if (this.#options.path === 'stdout' || this.#isClosed) return
     const old = this.#output
     try {
       this.#output = await openOutput(this.#options.path)
@@ -140,20 +139,11 @@ async function openOutput (path: string): Promise<LineOutput> {
   const fd = await promisify(open)(path, APPEND, MODE)
   try {
     const { size } = await promisify(fstat)(fd)
-    if (size > 0 && await byteAt(path, size - 1) !== '\n') await promisify(write)(fd, '\n')
+    const end = size === 0 ? '\n' : await text(createReadStream(path, { start: size - 1 }))
+    if (!end.endsWith('\n')) await promisify(write)(fd, '\n')
     return openLineOutput({ fd, onDropped: () => {} })
   } catch (error) {
     await promisify(close)(fd)
     throw error
-  }
-}
-
-async function byteAt (path: string, position: number): Promise<string> {
-  const fd = await promisify(open)(path, constants.O_RDONLY | constants.O_NONBLOCK)
-  try {
-    const { buffer, bytesRead } = await promisify(read)(fd, Buffer.alloc(1), 0, 1, position)
-    return buffer.toString('latin1', 0, bytesRead)
-  } finally {
-    await promisify(close)(fd)
   }
 }

@@ -7,7 +7,6 @@ import type { TrustChange } from '../trust/guarded-listing.ts'
 import type { SkillErrorKind } from '../core/shared/errors.ts'
 import type { View } from '../core/view.ts'
 import { own } from '../core/shared/json.ts'
-import { maskSecrets } from '../secrets.ts'
 import type { SkillsOf } from '../http/callers.ts'
 import { REVISION_HEADER } from '../http/headers.ts'
 import {
@@ -19,18 +18,17 @@ import { traceOf } from '../http/request/traceparent.ts'
 import type { CallResult, ObservedCall } from '../tools/calls/observer.ts'
 import type { ToolOutcome } from '../tools/tool.ts'
 import { AuditLog, type AuditLogOptions, type Outcome } from './audit-log.ts'
-import { type AuditEvent, apiOf, type Read, readOfCall, readOfOperation, readOfRequest } from './reads.ts'
+import { type AuditEvent, apiOf, cut, type Read, readOfCall, readOfOperation, readOfRequest } from './reads.ts'
 
 const MAX_CLIENT_CHARACTERS = 128
-const MAX_FORWARDED_CHARACTERS = 512
 
 /** Hex digits: enough to tell a few million callers apart. */
 const PSEUDONYM_LENGTH = 24
 
-/** Lines of an address without valid credentials in a minute; the rest are one line with their number. */
+/** Lines per minute for failed logins from one address; the others are counted in one more line. */
 const MAX_FAILURES = 20
 const MINUTE_MS = 60_000
-/** Addresses that are counted in a minute; all others count as one without an address. */
+/** Addresses that are counted in one minute; all others are counted together. */
 const MAX_ADDRESSES = 10_000
 
 export interface AuditOptions extends AuditLogOptions {
@@ -39,7 +37,7 @@ export interface AuditOptions extends AuditLogOptions {
   readonly version: string
 }
 
-/** What changes while the service runs, and is in the log. */
+/** The parts of the service whose changes are in the audit log. */
 export interface Watched {
   /** All skills. */
   readonly skills: Pick<View, 'feed'>
@@ -52,7 +50,7 @@ export interface Watched {
 export class Audit implements Observer {
   readonly log: AuditLog
   readonly #options: AuditOptions
-  /** Requests with a line for a call, an operation, or the opening of their stream. */
+  /** Requests that already have a line: for a call, an operation, or a stream that opened. */
   readonly #reported = new WeakSet<FastifyRequest>()
   readonly #failedLogins: FailedLogins
   #skillsOf: SkillsOf | undefined
@@ -93,7 +91,7 @@ export class Audit implements Observer {
         this.log.append('policy.rejected', 'failure', { file: file.path, problem })
       })
     }
-    // The lock or the trust file takes a skill away, or gives it back.
+    // The lock or the trust file refuses a skill, or accepts it again.
     trust?.on('verdict', ({ skill, root, isServed, report: { signer, checked_revision: checked }, reason }) => {
       const target = { skill, root, signer: signer ?? undefined, revision: checked === '' ? undefined : checked }
       if (isServed) this.log.append('skill.released', 'success', target)
@@ -106,7 +104,7 @@ export class Audit implements Observer {
   }
 
   async close (): Promise<void> {
-    // Responses that were cut off close after the server.
+    // Waits for responses that were cut off: they close after the server.
     await nextTurn()
     this.#failedLogins.close()
     if (this.#isStarted) this.log.append('service.stopped', 'success', {}, { version: this.#options.version })
@@ -117,7 +115,7 @@ export class Audit implements Observer {
     this.#skillsOf = of
   }
 
-  /** Streams have their line when they open: they may last for days. */
+  /** Writes the line of a stream when it opens: it may last for days. */
   onStream (request: FastifyRequest): void {
     const read = readOfRequest(request)
     if (read !== undefined) this.#report(request, read, 'success')
@@ -148,7 +146,7 @@ export class Audit implements Observer {
     if (read === undefined) return
     const origin = call.origin as FastifyRequest
     const failure = result === 'refused' ? 'denied' : outcomeOfError(outcome.errorKind)
-    // Of a call in a request that chose a revision.
+    // Known when the request named a revision.
     const revision = read.skill === undefined ? undefined : origin.pinnedView?.revisionOf(read.skill)
     this.#report(origin, read, result === 'ok' ? 'success' : failure, { revision })
   }
@@ -171,7 +169,7 @@ export class Audit implements Observer {
       skill,
       root: skill === undefined ? undefined : skills?.rootOf(skill),
       path,
-      // The number that the caller sees.
+      // The number of skills in the caller's view.
       skills: isList && hasRead(outcome) ? skills?.indexedNames().length : undefined,
       query: query && this.#personal(query),
       results,
@@ -181,8 +179,8 @@ export class Audit implements Observer {
       source: {
         address: this.#personal(clientOf(request)),
         peer: this.#personal(peerOf(request.raw)),
-        // Callers may write an address there, or anything.
-        forwarded: forwarded === undefined || salt !== undefined ? undefined : cut(forwarded, MAX_FORWARDED_CHARACTERS)
+        // Left out with a salt: callers can write anything there, addresses too.
+        forwarded: salt === undefined ? cut(forwarded) : undefined
       },
       door: api,
       client: clientName(request),
@@ -203,19 +201,19 @@ export class Audit implements Observer {
   }
 }
 
-/** Counts callers without valid credentials, by address and minute. */
+/** Counts failed logins by address, and reports each minute those that had no line. */
 class FailedLogins {
   readonly #counts = new Map<string, number>()
   readonly #report: (address: string, count: number) => void
   readonly #timer: NodeJS.Timeout
 
-  /** @param report gets, at the end of each minute, the number of those that were not to be logged */
+  /** @param report is called at the end of each minute with the number of logins that had no line */
   constructor (report: (address: string, count: number) => void) {
     this.#report = report
     this.#timer = setInterval(() => { this.#flush() }, MINUTE_MS).unref()
   }
 
-  /** Counts one. Returns whether it is to be logged. */
+  /** Counts a failed login. Returns whether it gets a line of its own. */
   count (address: string): boolean {
     const key = this.#counts.size < MAX_ADDRESSES || this.#counts.has(address) ? address : ''
     const count = (this.#counts.get(key) ?? 0) + 1
@@ -246,26 +244,21 @@ function outcomeOf (status: number): Outcome {
   return status < 500 ? 'failure' : 'error'
 }
 
-/** @param kind undefined for what is wrong with the call itself */
+/** @param kind undefined if the call itself was wrong */
 function outcomeOfError (kind: SkillErrorKind | undefined): Outcome {
   if (kind === 'forbidden') return 'denied'
   if (kind === 'missing') return 'not_found'
   return kind === 'broken' || kind === 'unavailable' ? 'error' : 'failure'
 }
 
-/** What an MCP client calls itself, else the user agent. */
+/** The name and version that an MCP client gives itself, else the user agent. */
 function clientName ({ body, headers }: FastifyRequest): string | undefined {
   const info = own(own(own(body, 'params'), '_meta'), 'io.modelcontextprotocol/clientInfo')
   const parts = [own(info, 'name'), own(info, 'version')].filter((part) => typeof part === 'string')
   return cut(parts.join(' ') || headers['user-agent'], MAX_CLIENT_CHARACTERS)
 }
 
-/** Callers may write a secret of theirs in any header. */
-function cut (text: string | string[] | undefined, characters: number): string | undefined {
-  return text === undefined ? undefined : maskSecrets(String(text)).slice(0, characters)
-}
-
-/** `sha256:<hex>` of the file that was sent, or that the caller has: its ETag has it. */
+/** Reads the digest of the file that was sent, or that the caller already has, from the ETag. */
 function digestIn (reply: FastifyReply, event: AuditEvent): string | undefined {
   if (event !== 'skill.read' && event !== 'skill.file_read') return undefined
   const [, digest] = /^(?:W\/)?"([\da-f]{64})(?:-\w+)?"$/.exec(String(reply.getHeader('etag') ?? '')) ?? []

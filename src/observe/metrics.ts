@@ -15,7 +15,7 @@ interface MetricsOptions {
   readonly readings?: Readings
 }
 
-/** Values that other parts of the service count: read at each scrape. */
+/** Functions that read values of other parts of the service at each scrape. */
 export interface Readings {
   readonly auditDropped?: () => number
   readonly logDropped?: () => number
@@ -27,7 +27,7 @@ export interface Readings {
   readonly sources?: () => readonly SourceStatus[]
 }
 
-/** The values of the labels, and the value. */
+/** The values of the labels, then the value of the series. */
 type Row = ReadonlyArray<string | number>
 
 /** In seconds. Many answers take less than a millisecond. */
@@ -40,12 +40,12 @@ const OTHER_SKILLS = '_other'
 /** Hexadecimal digits of a revision that a double holds exactly. */
 const REVISION_DIGITS = 12
 
-/** What operators measure. Labels are routes, methods, statuses, tools and names of roots, never a caller's text. */
+/** Creates all metrics. Labels are routes, methods, statuses, tools and names of roots, never a caller's text. */
 export function createMetrics ({ skills, version, countsReads = false, readings = {} }: MetricsOptions) {
   const { catalog, refresher } = skills
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
-  // Gauges whose names end as those of counters, which promtool refuses.
+  // promtool refuses gauges whose names end in `_total`.
   for (const kind of ['handles', 'requests', 'resources']) registry.removeSingleMetric(`nodejs_active_${kind}_total`)
 
   const gauge = (name: string, labelNames: string[], help: string): Gauge =>
@@ -55,7 +55,7 @@ export function createMetrics ({ skills, version, countsReads = false, readings 
   const histogram = (name: string, labelNames: string[], help: string): Histogram =>
     new Histogram({ name, help, labelNames, registers: [registry], buckets: BUCKETS })
 
-  /** A metric that is read at each scrape: 0 or no series without `read`, and no series while it gives undefined. */
+  /** Adds a metric that `read` fills at each scrape. Without labels it is 0 by default; undefined removes it. */
   function rows (
     type: 'counter' | 'gauge', name: string, labelNames: string[], help: string,
     read: () => number | Iterable<Row> | undefined = () => []
@@ -193,7 +193,7 @@ export function createMetrics ({ skills, version, countsReads = false, readings 
       durations.observe({ ...labels, http_route: route, http_response_status_code: status }, milliseconds / 1_000)
       if (bytes > 0) bodyBytes.inc({ http_route: route }, bytes)
       if (status === 503 && request.problemCode === 'overloaded') shed.inc()
-      // HEAD gives nobody the bytes. A 304 goes to a client that has them.
+      // A HEAD is no read: nobody gets the bytes. A 304 is one: the client has them.
       if (method !== 'HEAD' && (status < 300 || status === 304)) countRead(readOfRequest(request))
     },
 
@@ -214,7 +214,7 @@ export function createMetrics ({ skills, version, countsReads = false, readings 
   return { registry, observer }
 }
 
-/** NaN for a time that there is not. */
+/** Seconds since 1970; NaN for undefined. */
 function seconds (time: string | undefined): number {
   return Date.parse(time ?? '') / 1_000
 }

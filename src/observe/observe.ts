@@ -21,7 +21,7 @@ interface ObserveOptions extends Watched {
 export type Observation = Awaited<ReturnType<typeof observe>>
 
 /**
- * What observes the service: metrics, traces, the audit log.
+ * Opens what observes the service: metrics, traces and the audit log, as far as they are configured.
  * @throws the system's error when the file of the audit log cannot be opened
  */
 export async function observe (options: ObserveOptions) {
@@ -30,7 +30,7 @@ export async function observe (options: ObserveOptions) {
   const audit = path === undefined
     ? undefined
     : await Audit.open({ path, stdout, isRequired: config.auditRequired, salt, version, log })
-  // Callers with the scope read them at the service's own port.
+  // Callers whose token has the scope `metrics:read` read the metrics at the service's own port.
   const hasCallers = config.accessFile !== undefined
   let isUnderPressure = () => false
   const readings = {
@@ -51,10 +51,10 @@ export async function observe (options: ObserveOptions) {
   return {
     observers: [metrics?.observer ?? [], audit ?? [], traces ?? []].flat() satisfies Observer[],
     plugins,
-    /** Makes spans of requests; registered before all other plugins. */
+    /** The plugin that makes spans of requests. It has to be registered first. */
     tracing: traces?.plugin,
     auditState: audit && (() => audit.log.state),
-    /** Opens the port of the metrics, and begins the audit log. */
+    /** Opens the port of the metrics, and writes the first lines of the audit log. */
     async start (): Promise<void> {
       if (metrics !== undefined && port !== undefined) {
         server = await listenForMetrics(metrics.registry, { host, port })
@@ -74,7 +74,7 @@ export async function observe (options: ObserveOptions) {
   }
 }
 
-/** Whether `--import` has loaded an OpenTelemetry SDK: every version 1 of its API registers it here. */
+/** Whether an OpenTelemetry SDK is loaded (`--import`). Version 1 of its API registers it under this symbol. */
 function hasSdk (): boolean {
   const registered: unknown = Reflect.get(globalThis, Symbol.for('opentelemetry.js.api.1'))
   return typeof registered === 'object' && registered !== null && 'trace' in registered

@@ -8,7 +8,7 @@ import { own } from '../core/shared/json.ts'
 import { decodePercent } from '../core/shared/text.ts'
 import { maskSecrets } from '../secrets.ts'
 
-/** What somebody asked for. */
+/** What a request, a call or an operation asked for. */
 export interface Read {
   readonly event: AuditEvent
   readonly api: string | undefined
@@ -20,7 +20,7 @@ export interface Read {
   readonly results?: number | undefined
 }
 
-/** Every kind of line, for the documents too. */
+/** The kinds of lines of the audit log, with their meaning for the documents. */
 export const AUDIT_EVENTS = {
   'skill.read': 'the main file of a skill, or a page about the skill',
   'skill.file_read': 'another file of a skill',
@@ -44,7 +44,7 @@ export const AUDIT_EVENTS = {
 
 export type AuditEvent = keyof typeof AUDIT_EVENTS
 
-/** The methods of MCP, and what each reads of skills. Calls of tools report their reads by themselves. */
+/** The methods of MCP with the event of their read; undefined for those that read no skill, or report each call. */
 const OPERATIONS: ReadonlyMap<string, ReadEvent | undefined> = new Map([
   ...[
     'initialize', 'ping', 'server/discover', 'tools/list', 'tools/call', 'resources/templates/list',
@@ -60,7 +60,7 @@ const OPERATIONS: ReadonlyMap<string, ReadEvent | undefined> = new Map([
   [LISTEN, 'events.open']
 ])
 
-/** The name of an MCP request in metrics and spans. There are as many as methods, whatever callers send. */
+/** Names an MCP request in metrics and spans: unknown methods share one name. */
 export function operationName (method: string): string {
   return OPERATIONS.has(method) ? method : '_OTHER'
 }
@@ -69,38 +69,38 @@ export function operationName (method: string): string {
 const METHODS: ReadonlySet<string> =
   new Set(['CONNECT', 'DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT', 'TRACE'])
 
-/** The name of an HTTP method in metrics and spans. */
+/** Names an HTTP method in metrics and spans: unknown methods share one name. */
 export function methodName (method: string): string {
   return METHODS.has(method) ? method : '_OTHER'
 }
 
-/** Longest text of a caller in a line, in characters. */
+/** A longer text of a caller is cut, in characters. */
 const MAX_CHARACTERS = 512
 const MAX_QUERY_CHARACTERS = 200
 
-/** What a request of a route with one read asks for; undefined for routes that read no skill. */
+/** Finds what a request asked for by its route; undefined for routes that read no skill, or report each call. */
 export function readOfRequest (request: FastifyRequest): Read | undefined {
   const { event, api } = readsOf(request) ?? {}
   if (event === undefined) return undefined
   const { params, query } = request
-  const skill = text(own(params, 'name'))
-  if (event === 'skill.file_read') return readOfFile(text(own(params, '*')), { api, skill })
+  const skill = cut(own(params, 'name'))
+  if (event === 'skill.file_read') return readOfFile(cut(own(params, '*')), { api, skill })
   const words = event === 'skill.list' ? own(query, 'q') : undefined
   if (words === undefined) return { event, api, skill }
-  return { event: 'skill.search', api, query: text(words, MAX_QUERY_CHARACTERS), results: request.found }
+  return { event: 'skill.search', api, query: cut(words, MAX_QUERY_CHARACTERS), results: request.found }
 }
 
-/** What a call has read, or was refused. */
+/** Finds what a call of a tool asked for. */
 export function readOfCall ({ tool, args, dialect, origin }: ObservedCall, outcome: ToolOutcome): Read | undefined {
   if (tool === undefined || origin === undefined) return undefined
   const { reads, skillArgument } = tool
-  const given = skillArgument === undefined ? undefined : text(own(args, skillArgument))
+  const given = skillArgument === undefined ? undefined : cut(own(args, skillArgument))
   const route = apiOf(origin as FastifyRequest)
   const api = route === 'tool-call' ? `tool-call/${dialect}` : route
-  if (reads.event === 'skill.file_read') return readOfFile(text(own(args, reads.pathArgument)), { api, skill: given })
+  if (reads.event === 'skill.file_read') return readOfFile(cut(own(args, reads.pathArgument)), { api, skill: given })
   if (reads.event !== 'skill.search') return { event: reads.event, api, skill: outcome.skill ?? given }
   const found = own(outcome.result, 'skills')
-  const query = text(own(args, reads.queryArgument), MAX_QUERY_CHARACTERS)
+  const query = cut(own(args, reads.queryArgument), MAX_QUERY_CHARACTERS)
   return { event: reads.event, api, query, results: Array.isArray(found) ? found.length : undefined }
 }
 
@@ -108,19 +108,19 @@ export function readOfOperation ({ method, params, origin }: ObservedOperation):
   const event = OPERATIONS.get(method)
   if (event === undefined) return undefined
   const api = apiOf(origin)
-  if (method === 'prompts/get') return { event, api, skill: text(own(params, 'name')) }
-  const [, address, file] = /^skill:\/\/([^/?#]+)(?:\/([^?#]*))?$/.exec(text(own(params, 'uri')) ?? '') ?? []
+  if (method === 'prompts/get') return { event, api, skill: cut(own(params, 'name')) }
+  const [, address, file] = /^skill:\/\/([^/?#]+)(?:\/([^?#]*))?$/.exec(cut(own(params, 'uri')) ?? '') ?? []
   const skill = address && (decodePercent(address) ?? address)
   if (event === 'skill.file_read') return readOfFile(file && (decodePercent(file) ?? file), { api, skill })
   return { event, api, skill }
 }
 
-/** The main file is the same read through the routes of files. */
+/** Reading the main file by its path is `skill.read` too. */
 function readOfFile (path: string | undefined, { api, skill }: Pick<Read, 'api' | 'skill'>): Read {
   return { event: path !== undefined && isMainFile(path) ? 'skill.read' : 'skill.file_read', api, skill, path }
 }
 
-/** The API of a request; undefined for a route that reads nothing. */
+/** Finds the API that a request came through; undefined for a route that reads nothing. */
 export function apiOf (request: FastifyRequest): string | undefined {
   return readsOf(request)?.api
 }
@@ -131,6 +131,9 @@ function readsOf (request: FastifyRequest): Exclude<RouteReads, 'nothing'> | und
   return said === 'nothing' ? undefined : said
 }
 
-function text (value: unknown, characters = MAX_CHARACTERS): string | undefined {
-  return typeof value === 'string' ? maskSecrets(value.slice(0, characters)) : undefined
+/** Masks secrets in a text of a caller, who may write one anywhere, and cuts the text; undefined for other values. */
+export function cut (value: unknown, characters = MAX_CHARACTERS): string | undefined {
+  return typeof value === 'string' || typeof value === 'number'
+    ? maskSecrets(String(value)).slice(0, characters)
+    : undefined
 }

@@ -3,28 +3,25 @@ import { type Context, context, propagation, type Span, SpanKind, trace } from '
 import type { FastifyPluginAsync, FastifyRequest, onErrorHookHandler } from 'fastify'
 import fp from 'fastify-plugin'
 import { own } from '../core/shared/json.ts'
-import { maskSecrets } from '../secrets.ts'
 import type { ObservedOperation, Observer, OperationEnd } from '../http/observer.ts'
 import { statusOf } from '../http/problem.ts'
 import { clientOf } from '../http/request/client-address.ts'
 import type { CallResult, ObservedCall } from '../tools/calls/observer.ts'
 import type { ToolOutcome } from '../tools/tool.ts'
-import { methodName, operationName, type Read, readOfCall, readOfOperation, readOfRequest } from './reads.ts'
+import { cut, methodName, operationName, type Read, readOfCall, readOfOperation, readOfRequest } from './reads.ts'
 
-const MAX_TEXT = 256
-
-/** Spans of probes would be most of a trace. */
+/** Requests without spans, which would outnumber all others. */
 const PROBES = /\/(?:livez|readyz|metrics)(?:\?|$)/
 
 /**
- * Spans for an OpenTelemetry SDK that `--import` has loaded: requests by @fastify/otel, and one for each tool call and
- * MCP operation. The names of GenAI and MCP attributes may still change: all are in this file.
+ * Makes spans for an OpenTelemetry SDK that `--import` has loaded: @fastify/otel makes those of requests, this class
+ * those of tool calls and MCP operations. The names of GenAI and MCP attributes may still change: all are in this file.
  */
 export class Traces implements Observer {
-  /** Registered before all others. */
+  /** Has to be registered before all other plugins. */
   readonly plugin: FastifyPluginAsync
   readonly #tracer
-  /** Where the operation of an MCP request is in its trace. */
+  /** The spans of MCP operations, by their request: tool calls become their children. */
   readonly #operations = new WeakMap<object, { readonly span: Span, readonly context: Context }>()
 
   constructor (version: string) {
@@ -38,14 +35,14 @@ export class Traces implements Observer {
     })
     this.plugin = fp(async (app) => {
       await app.register(instrumentation.plugin())
-      // Its hook makes each error that of the span: https://github.com/fastify/otel/issues/91
+      // Its hook marks the span of every error as failed: https://github.com/fastify/otel/issues/91
       app.addHook('onRoute', (route) => { route.onError = [route.onError ?? []].flat().map(unlessClientError) })
     }, { name: 'traces' })
   }
 
   onOperation (operation: ObservedOperation): (end: OperationEnd) => void {
     const { method, params, id, origin } = operation
-    // Its texts may carry a context: https://modelcontextprotocol.io/seps/414
+    // `_meta` may carry the trace context: https://modelcontextprotocol.io/seps/414
     const texts = Object.entries(own(params, '_meta') ?? {}).filter(([, value]) => typeof value === 'string')
     const carrier = Object.fromEntries(texts)
     const isOwnTrace = carrier['traceparent'] !== undefined
@@ -78,7 +75,7 @@ export class Traces implements Observer {
     const name = tool?.name ?? 'unknown'
     const request = origin as FastifyRequest | undefined
     const operation = request && this.#operations.get(request)
-    // The tool of an MCP request is known by now, and is not a text of the caller.
+    // The name of a known tool is no text of the caller.
     if (tool !== undefined) operation?.span.updateName(`tools/call ${name}`)
     this.#tracer.startSpan(`execute_tool ${name}`, {
       startTime: start,
@@ -95,7 +92,7 @@ export class Traces implements Observer {
   }
 }
 
-/** Calls a hook for errors of the service only: the status of a server's span is unset for 4xx. */
+/** Makes a hook run for errors of the service only: the status of a server's span stays unset for 4xx. */
 function unlessClientError (hook: onErrorHookHandler): onErrorHookHandler {
   return function (request, reply, error, done) {
     if (statusOf(error) < 500) done()
@@ -110,7 +107,7 @@ function describeRequest (span: Span, request: FastifyRequest): void {
   span.updateName(route === undefined ? method : `${method} ${route}`)
   span.setAttributes({
     'http.request.method': method,
-    // A pattern stands for the path where the path is a secret.
+    // The pattern of the route, where the path has a secret.
     'url.path': route?.includes(':secret') === true ? route : cut(url.split('?', 1)[0]),
     'url.scheme': request.protocol,
     'server.address': cut((headers.host ?? '').replace(/:\d*$/, '')),
@@ -121,7 +118,7 @@ function describeRequest (span: Span, request: FastifyRequest): void {
   noteTrace(span, request)
 }
 
-/** The lines of the log and of the audit log carry the ids of the span. */
+/** Notes the ids of the span for the lines of the log and of the audit log. */
 function noteTrace (span: Span, request: FastifyRequest): void {
   const { traceId, spanId, traceFlags } = span.spanContext()
   request.trace = { traceId, spanId, flags: traceFlags.toString(16).padStart(2, '0') }
@@ -133,9 +130,4 @@ function contextOf (request: FastifyRequest): Context {
 
 function ofSkill (read: Read | undefined): { readonly 'skillserve.skill'?: string | undefined } {
   return { 'skillserve.skill': cut(read?.skill) }
-}
-
-function cut (value: unknown): string | undefined {
-  if (typeof value !== 'string' && typeof value !== 'number') return undefined
-  return maskSecrets(String(value)).slice(0, MAX_TEXT)
 }

@@ -90,7 +90,7 @@ export function parseBundle (bytes: Buffer): Bundle {
   }
 }
 
-/** The text of a bundle. */
+/** Formats a bundle as the text of a signature file. */
 export function formatBundle ({ payload, signature, keyHint, certificates }: Bundle): string {
   const chain = { certificates: certificates.map((der) => ({ rawBytes: der.toString('base64') })) }
   const signer = keyHint === undefined ? { x509CertificateChain: chain } : { publicKey: { hint: keyHint } }

@@ -11,17 +11,17 @@ import { type Identity, identify, leafOf, type Signer } from './signers.ts'
 /** The result of checking the signature of one state of a skill. */
 export interface SignatureResult {
   readonly status: Exclude<TrustStatus, 'denied'>
-  /** Of a signature that holds for the list of files that it comes with. */
+  /** The signer, if the signature matches the list of files in it. */
   readonly identity?: Identity | undefined
   /** One sentence that says what is wrong, without a full stop. */
   readonly problem: string
-  /** Files that the signature leaves out, and whose bytes it says nothing about. */
+  /** Files of the skill that the signature does not cover. */
   readonly exempt: readonly string[]
-  /** By whose keys and certificates it was checked. */
+  /** The known signers at the time of the check. */
   readonly signers: readonly Signer[]
 }
 
-/** Checks the signature of a skill, whatever the time is. Throws for nothing that a skill contains. */
+/** Checks the signature of a skill, without regard to time. Does not throw for anything that a skill contains. */
 export async function checkSignature (state: SkillState, signers: readonly Signer[]): Promise<SignatureResult> {
   const resultOf = (status: SignatureResult['status'], problem: string, identity?: Identity): SignatureResult =>
     ({ status, identity, problem, exempt: [], signers })
@@ -47,7 +47,7 @@ export async function checkSignature (state: SkillState, signers: readonly Signe
   }
 }
 
-/** Says which certificate the trust file would have to name. */
+/** Names the issuer of a certificate, which the trust file would have to have. */
 function issuerIn (bundle: Bundle): string {
   const leaf = leafOf(bundle)
   if (leaf === undefined) return ''
@@ -55,7 +55,7 @@ function issuerIn (bundle: Bundle): string {
   return `: the certificate of ${owner} was issued by ${issuer}`
 }
 
-/** What differs from what was signed, in words; undefined when nothing does. And the files that were not signed. */
+/** Compares files with the signed ones. Returns a difference in words, and the files that were not signed. */
 function compare (
   files: readonly ManifestFile[], { digests, leftOut }: SignedFiles
 ): { readonly difference: string | undefined, readonly exempt: readonly string[] } {

@@ -30,12 +30,14 @@ export type GuardedSkill = { readonly checked: CheckedSkill, readonly copy?: Cop
 
 type Skills = ReadonlyMap<string, GuardedSkill>
 
-/** What one set of rules says of the skills, and the copies that are served by it. */
+type GuardedVerdict = Verdict & { readonly copy?: Copy | undefined }
+
+/** The verdicts on the skills by one set of rules, and the folders of the copies that are served. */
 interface Judged {
   readonly rules: Rules
   readonly skills: Skills
   readonly until: number
-  readonly verdicts: ReadonlyMap<string, Verdict>
+  readonly verdicts: ReadonlyMap<string, GuardedVerdict>
   readonly folders: NonNullable<Listing['folders']>
 }
 
@@ -55,7 +57,7 @@ export class GuardedListing extends EventEmitter<{ changed: [], verdict: [TrustC
   readonly #options: GuardedListingOptions
   #skills: Skills | undefined
   #judged: Judged | undefined
-  /** What listeners know. */
+  /** The verdicts and folders of the last events. */
   #announced: Judged | undefined
   #staysRequired = false
   skipped = 0
@@ -105,33 +107,28 @@ export class GuardedListing extends EventEmitter<{ changed: [], verdict: [TrustC
   /** Whether a revision that was read before may be served now. A skill that is quarantined is in no revision. */
   allows (name: string, revision: string): boolean {
     if (!this.isGuarded) return true
-    if (reasonIn(this.#now?.verdicts.get(name)) !== undefined) return false
+    if (this.#now?.verdicts.get(name)?.isServed === false) return false
     const verdict = this.#options.policy.judgeRevision(name, revision, this.rules)
     return verdict?.isServed === true && verdict.revision === revision
   }
 
   /** The verdict on a revision of a skill that is served now; undefined for others. */
   verdictOn (name: string, revision: string): Verdict | undefined {
-    const copy = copyIn(this.#skills?.get(name))
-    const verdict = this.#now?.verdicts.get(name)
-    if (!this.isGuarded || copy?.revision !== revision || verdict?.isServed !== true) return undefined
-    return { ...verdict, findings: [...verdict.findings, ...copy.findings] }
+    const verdict = this.isGuarded ? this.#now?.verdicts.get(name) : undefined
+    if (verdict?.copy?.revision !== revision) return undefined
+    return { ...verdict, findings: [...verdict.findings, ...verdict.copy.findings] }
   }
 
   /** The skills that are refused now, and why. */
   get quarantined (): ReadonlyArray<{ readonly skill: string, readonly reason: Finding }> {
-    return [...this.#now?.verdicts ?? []].flatMap(([skill, verdict]) => {
-      const reason = reasonIn(verdict)
-      return reason === undefined ? [] : { skill, reason }
-    })
+    const verdicts = [...this.#now?.verdicts ?? []]
+    return verdicts.flatMap(([skill, { reason }]) => reason === undefined ? [] : { skill, reason })
   }
 
   /** Whether a skill has to be checked: it could not be, or is accepted and has no copy. */
   isIncomplete (name: string): boolean {
-    const skill = this.#skills?.get(name)
-    if (skill === undefined || 'error' in skill) return true
-    const verdict = this.#now?.verdicts.get(name)
-    return verdict?.isServed === true && skill.copy?.revision !== verdict.revision
+    const [skill, verdict] = [this.#skills?.get(name), this.#now?.verdicts.get(name)]
+    return skill === undefined || 'error' in skill || (verdict?.isServed === true && verdict.copy === undefined)
   }
 
   /**
@@ -142,10 +139,8 @@ export class GuardedListing extends EventEmitter<{ changed: [], verdict: [TrustC
     this.#skills = skills
     const before = this.#announced
     const now = this.#announced = this.isGuarded ? this.#now : undefined
-    for (const [skill, verdict] of now?.verdicts ?? []) {
-      const reason = reasonIn(verdict)
-      if (reason?.message === reasonIn(before?.verdicts.get(skill))?.message) continue
-      const { isServed, report } = verdict
+    for (const [skill, { isServed, report, reason }] of now?.verdicts ?? []) {
+      if (reason?.message === before?.verdicts.get(skill)?.reason?.message) continue
       this.emit('verdict', { skill, root: this.#options.name, isServed, report, reason })
     }
     if (now?.folders !== before?.folders) this.emit('changed')
@@ -163,12 +158,8 @@ export class GuardedListing extends EventEmitter<{ changed: [], verdict: [TrustC
     if (skills === undefined) return undefined
     const isSame = before?.skills === skills && areSame(before.rules, rules)
     if (isSame && Date.now() < before.until) return before
-    const verdicts = new Map([...skills].map(([name, skill]) =>
-      [name, 'error' in skill ? unchecked(skill.error) : judge(name, skill.checked, rules)]))
-    const accepted = [...skills].flatMap(([name, skill]) => {
-      const [copy, verdict] = [copyIn(skill), verdicts.get(name)]
-      return verdict?.isServed === true && copy?.revision === verdict.revision ? copy.published : []
-    })
+    const verdicts = new Map([...skills].map(([name, skill]) => [name, judgeSkill(name, skill, rules)]))
+    const accepted = [...verdicts.values()].flatMap(({ copy }) => copy?.published ?? [])
     const missing = copies.changedAmong(accepted)
     const folders = new Map(accepted.flatMap(({ name }) => {
       const folder = copies.folders?.get(name)
@@ -185,11 +176,10 @@ function areSame (a: Rules, b: Rules): boolean {
   return a.lock === b.lock && a.trust === b.trust && a.isRequired === b.isRequired
 }
 
-function copyIn (skill: GuardedSkill | undefined): Copy | undefined {
-  return skill !== undefined && 'copy' in skill ? skill.copy : undefined
-}
-
-/** Why a skill is refused. */
-function reasonIn (verdict: Verdict | undefined): Finding | undefined {
-  return verdict?.isServed === false ? verdict.findings[0] : undefined
+/** Judges a skill by the rules. The verdict has the copy of a skill that is accepted. */
+function judgeSkill (name: string, skill: GuardedSkill, rules: Rules): GuardedVerdict {
+  if ('error' in skill) return unchecked(skill.error)
+  const verdict = judge(name, skill.checked, rules)
+  const isCopied = verdict.isServed && skill.copy?.revision === verdict.revision
+  return isCopied ? { ...verdict, copy: skill.copy } : verdict
 }

@@ -15,10 +15,10 @@ import { type Copy, GuardedListing, type GuardedSkill } from './guarded-listing.
 import type { TrustPolicy } from './trust-policy.ts'
 import { judge } from './verdict.ts'
 
-/** Pause between two checks, in milliseconds: no event reports that a certificate expires or a copy is gone. */
+/** Pause between two checks, in milliseconds. No event reports an expired certificate or a removed copy. */
 const TICK_MS = 20_000
 
-/** Findings about files that no copy has. */
+/** Findings about files that copies do not have. */
 const LEFT_OUT: ReadonlySet<string> = new Set<FindingCode>([
   'link_outside', 'link_to_folder', 'file_special', 'file_unreadable', 'file_path_too_long', 'file_name_not_utf8'
 ])
@@ -40,7 +40,7 @@ export class GuardedOrigin implements Origin {
   readonly intervalMs = TICK_MS
   readonly maxRetryMs = TICK_MS
   readonly spacingMs = 0
-  /** What the catalog gets instead of the original root. */
+  /** The root for the catalog, instead of the original one. */
   readonly root: SourceRoot
   readonly listing: GuardedListing
   readonly sync: SourceSync
@@ -68,7 +68,7 @@ export class GuardedOrigin implements Origin {
     this.sync = new SourceSync(this, log)
   }
 
-  /** Follows a change of the policy: verdicts are other ones at once, copies are made or removed soon. */
+  /** Follows a change of the policy: the verdicts change at once, the copies after the check. */
   async policyChanged (): Promise<void> {
     this.#due = 'all'
     this.listing.emit('changed')
@@ -79,9 +79,9 @@ export class GuardedOrigin implements Origin {
   async check (signal: AbortSignal): Promise<void> {
     if (this.#isLost || !this.listing.isGuarded) await this.close()
     if (!this.listing.isGuarded) return
-    // Checks do not overlap.
+    // SourceSync runs one check at a time.
     const skills = this.#skills ??= await this.#follow()
-    // Changes before the first index are not reported.
+    // The catalog reports changes from the first index on.
     await skills.indexed()
     if (!await this.#publisher.restore()) this.#due = 'all'
     const due = this.#due
@@ -99,12 +99,12 @@ export class GuardedOrigin implements Origin {
       const isSame = this.#publisher.folders?.size === copies.length && this.#publisher.changedAmong(copies).size === 0
       if (!isSame) await this.#publisher.list(copies)
     } finally {
-      // A skill that was refused is not served, even where the others could not be published.
+      // Also after an error: a skill that was refused must not be served while the copies cannot be published.
       this.listing.take(known)
     }
   }
 
-  /** Ends the work on copies. */
+  /** Stops following the original root, and gives up the folder for the copies. */
   async close (): Promise<void> {
     await this.#skills?.close()
     this.#skills = undefined
@@ -116,7 +116,7 @@ export class GuardedOrigin implements Origin {
   /** Opens the folder for the copies, and follows the skills of the original root. */
   async #follow (): Promise<SkillManager> {
     const { state, log, polling = false, linkTargets } = this.#options
-    // After a failure the folder is still claimed.
+    // The folder is still claimed if the last attempt failed.
     this.#release()
     const { folder, release } = await state.claim(this.#folder, () => {
       this.#isLost = true
@@ -175,7 +175,7 @@ export class GuardedOrigin implements Origin {
     const published = publishedSkill(name, served.map(({ path, digest, size_bytes: size }) =>
       ({ path, entry: { path, kind: 'file', id: digest, size } })))
     await this.#publisher.add([published], async (files, use) => {
-      // A state gives no bytes but those that were checked.
+      // A state returns the bytes that were checked, or fails.
       for (const file of files) await use(file, (await state.file(file.entry.path, Infinity)).bytes)
     }, signal)
     return { published, revision, findings: findings.filter(({ code }) => LEFT_OUT.has(code)) }

@@ -19,7 +19,7 @@ const LockSchema = Type.Record(Type.String(), Type.Union([
   RevisionSchema, Type.Array(RevisionSchema, { minItems: 1, title })
 ], { title }))
 
-/** @throws ConfigError for a folder, which a flag that takes a file has in front of it by mistake */
+/** @throws ConfigError for a folder: `--locked DIR` is a mistake for `DIR --locked` */
 export async function checkLockFile (path: string, setting: string): Promise<void> {
   if ((await stat(path).catch(() => undefined))?.isDirectory() !== true) return
   throw new ConfigError(`${setting} takes a file, and ${path} is a folder: write folders before the flag`)
@@ -36,7 +36,7 @@ export function parseLock (path: string, text: string): Lock {
   return new Map(Object.entries(value).map(([name, revisions]) => [name, new Set([revisions].flat())]))
 }
 
-/** The same skills in the same revisions give the same text. */
+/** Formats a lock. Equal locks give equal texts. */
 export function formatLock (lock: Lock): string {
   const lines = [...lock].sort(([a], [b]) => compareCodePoints(a, b)).map(([name, revisions]) => {
     const [revision, ...others] = [...revisions].sort()

@@ -7,7 +7,7 @@ import { finding } from './findings.ts'
 
 type ScanSeverity = (typeof SCAN_SEVERITIES)[number]
 
-/** For each revision, so that nobody pages through thousands. */
+/** Findings per revision; a scanner may report thousands. */
 const MAX_RESULTS_SHOWN = 50
 const DAY_MS = 86_400_000
 const SCANNED_AT = /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])(T([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,9})?)?Z)?$/
@@ -36,7 +36,7 @@ export function NamedFile (description: string) {
   return Type.String({ minLength: 1, title: 'a path, from the folder of this file', description })
 }
 
-/** What results mean for skills that have to be signed. */
+/** When scans refuse skills of roots with `require`. */
 export const ScanRulesSchema = Type.Object({
   file: NamedFile('JSON or YAML: what scanners said of revisions'),
   max_severity: Type.Optional(SeveritySchema),
@@ -55,7 +55,7 @@ export function parseScans (path: string, text: string): ScanRules['byRevision']
   return new Map(Object.entries(parseYamlFile(path, text, ScansFileSchema).value))
 }
 
-/** What scanners said of a revision: why a skill that has to be signed is refused, and what else they found. */
+/** Judges the scans of a revision: findings that refuse it where signatures are required, and other ones. */
 export function checkScans (rules: ScanRules, revision: string, now: number): {
   readonly reports: readonly ScanReport[]
   readonly reasons: readonly Finding[]

@@ -8,7 +8,7 @@ import { createStatement, formatBundle, PAYLOAD_TYPE, SIGNATURE_FILE } from './b
 import { certificatesIn, hashOf, hintOf } from './signers.ts'
 import { unreadPart } from './verify.ts'
 
-/** What signs: a private key, and its certificates, the leaf first, where verifiers know the signer by a root. */
+/** A private key and, if the trust file knows the signer by an issuer, its certificates, the leaf first. */
 type SigningKey = ReturnType<typeof parseSigningKey>
 
 /** @throws ConfigError for a key or certificates that cannot sign */
@@ -48,7 +48,7 @@ export async function signSkills (
   }
 }
 
-/** The text of a signature over all files of a skill. */
+/** Makes the text of a signature over all files of a skill. */
 async function signatureOf (state: SkillState, { key, certificates }: SigningKey): Promise<string> {
   const manifest = await state.manifest()
   const name = JSON.stringify(manifest.skill_name)

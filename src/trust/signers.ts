@@ -5,7 +5,7 @@ import { type Bundle, BundleError, PAYLOAD_TYPE } from './bundle.ts'
 
 /** Somebody whose signatures count: by a key, or by a certificate. */
 export interface Signer {
-  /** Equal for equal members. */
+  /** Equal for signers with equal members. */
   readonly id: string
   readonly name: string
   readonly key?: KeyObject
@@ -56,7 +56,7 @@ export function isSameSigners (a: readonly Signer[] | undefined, b: readonly Sig
   return a === b || isDeepStrictEqual(a?.map(({ id }) => id), b.map(({ id }) => id))
 }
 
-/** What bundles call a key. */
+/** The digest by which bundles name a key. */
 export function hintOf (publicKey: KeyObject): string {
   return createHash('sha256').update(publicKey.export({ type: 'spki', format: 'pem' })).digest('hex')
 }
@@ -83,7 +83,7 @@ export async function identify (bundle: Bundle, signers: readonly Signer[]): Pro
       const validTo = Math.min(Infinity, ...certificates.map((each) => Date.parse(each.validTo)))
       return { signer, validFrom, validTo }
     }
-    // Another signer without a hint may have made it.
+    // Without a hint, the next signer may be the one.
     if (hint !== '') {
       throw new BundleError('does not match its list of files: the list was changed, or signed with another key')
     }
@@ -107,7 +107,7 @@ export function leafOf ({ certificates: [der] }: Bundle): X509Certificate | unde
 export function certificateProblem (certificate: X509Certificate, isLeaf = false): string | undefined {
   const { extensions, extKeyUsage } = ParsedCertificate.parse(certificate.raw)
   if (isLeaf && extKeyUsage?.digitalSignature === false) return 'lacks the key usage digitalSignature'
-  // Node calls the extended key usage so.
+  // In Node `keyUsage` is the extended key usage.
   if (certificate.keyUsage?.some((usage) => SIGNING_USAGES.includes(usage)) === false) {
     return 'lacks the extended key usage codeSigning'
   }

@@ -39,7 +39,7 @@ export const TrustFileSchema = Type.Object({
   additionalProperties: false
 })
 
-/** Whose signatures count, and where they are needed. */
+/** The content of a trust file: known signers, and the roots where their signatures are required. */
 export interface TrustFile {
   readonly signers: readonly Signer[]
   readonly roots: ReadonlyMap<string, 'report' | 'require'>
@@ -67,7 +67,7 @@ export async function parseTrust (
     throw file.error(['deny', index], `is neither a revision nor the name of a signer${didYouMean(denied, names)}`)
   }
 
-  /** Reads the file that is named there. */
+  /** Reads a file that the trust file names at a key. */
   async function load<T> (
     at: YamlPath, named: string, expected: string, parse: (text: string, place: string) => T
   ): Promise<T> {
@@ -107,7 +107,7 @@ export async function parseTrust (
   }
 }
 
-/** A private key is refused: none belongs near the service. */
+/** Parses a public key. Refuses a private key, which does not belong near the service. */
 function parseKey (text: string): KeyObject {
   const key = createPublicKey(text)
   if (text.includes('PRIVATE KEY') || hashOf(key) === undefined) throw new Error('it is not a public key of this kind')

@@ -6,14 +6,14 @@ import { checkSignature } from './check-signature.ts'
 import { isSameSigners } from './signers.ts'
 import { type CheckedSkill, judge, type PolicyFiles, type Rules, type Verdict } from './verdict.ts'
 
-/** Results of checks that are kept: each takes some 200 bytes, and saves 1 to 4 ms. */
+/** How many results of checks are remembered. Each takes some 200 bytes and saves 1 to 4 ms. */
 const MAX_RESULTS = 50_000
 
-/** The lock and the trust file in force, and what was found out about the bytes of revisions. */
+/** The lock and the trust file in force, and the results of checking revisions. */
 export class TrustPolicy extends EventEmitter<{ changed: [] }> {
   readonly #givenNameOf: (root: string) => string | undefined
   #files: PolicyFiles
-  /** By the revision of all files, and by that of the files that a signature covers. */
+  /** Results by the revision of all files, and by that of the files that the signature covers. */
   readonly #checked = new LRUCache<string, CheckedSkill>({ max: MAX_RESULTS })
 
   /** @param givenNameOf returns the name that an operator gave to a root, which may have a number here */

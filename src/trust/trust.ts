@@ -20,7 +20,7 @@ import { TrustPolicy } from './trust-policy.ts'
 import { canRefuse, judge, type PolicyFiles, type Verdict } from './verdict.ts'
 import { verifySkills } from './verify.ts'
 
-/** How many of the skills that are quarantined are named. */
+/** How many quarantined skills /readyz names. */
 const MAX_NAMED = 50
 
 interface TrustOptions extends GuardedOriginOptions {
@@ -28,12 +28,12 @@ interface TrustOptions extends GuardedOriginOptions {
   readonly trust?: FollowedFile<TrustFile> | undefined
 }
 
-/** The lock and the trust file of a service, and the roots that they guard. They follow their files until `close`. */
+/** Follows the lock and the trust file of a service, and guards its roots by them. */
 export class Trust extends EventEmitter<{ verdict: [TrustChange] }> {
   /** The lock and the trust file. */
   readonly files: ReadonlyArray<FollowedFile<unknown>>
   readonly #options: TrustOptions
-  /** By the roots that they take the place of. */
+  /** By the root that each guards. */
   #guarded: ReadonlyMap<RootOptions, GuardedOrigin> = new Map()
   #gone: readonly GuardedOrigin[] = []
 
@@ -66,8 +66,8 @@ export class Trust extends EventEmitter<{ verdict: [TrustChange] }> {
   }
 
   /**
-   * Returns what the catalog gets instead of these roots: for one that was here before, the same. Those that are gone
-   * stay guarded, by the rules of this moment, until `retire`.
+   * Returns guarded roots for the catalog, the same for the same roots. Roots that are gone stay guarded until
+   * `retire`, although the next trust file may have no rule for them.
    */
   guard (roots: readonly RootOptions[]): readonly RootOptions[] {
     const before = this.#guarded
@@ -87,7 +87,7 @@ export class Trust extends EventEmitter<{ verdict: [TrustChange] }> {
     await Promise.all(fresh.map(({ sync }) => sync.checkNow()))
   }
 
-  /** Closes the roots that are gone. */
+  /** Closes the roots that `guard` was not given again. */
   async retire (): Promise<void> {
     const gone = this.#gone
     this.#gone = []
@@ -131,7 +131,7 @@ export class Trust extends EventEmitter<{ verdict: [TrustChange] }> {
     await Promise.all([...this.#origins, ...this.#gone].map(({ sync }) => sync.close()))
   }
 
-  /** The skills of these roots that are refused now, `max` of them by name; undefined while none can be. */
+  /** Counts the quarantined skills of these roots, and names `max` of them; undefined if none can be refused. */
   quarantinedIn (roots: readonly string[], max = MAX_NAMED): Quarantined | undefined {
     const guarded = this.#origins.filter(({ root, listing }) => roots.includes(root.name) && listing.isGuarded)
     if (guarded.length === 0) return undefined
@@ -140,7 +140,7 @@ export class Trust extends EventEmitter<{ verdict: [TrustChange] }> {
     return { count: all.length, first: all.slice(0, max) }
   }
 
-  /** Returns what the policy says of a state of a skill. */
+  /** Judges a state of a skill, for catalog entries. */
   async originOf (state: SkillState): Promise<Pick<Verdict, 'report' | 'findings'>> {
     const { revision, skill_name: name } = await state.manifest()
     const verdicts = this.#origins.map(({ listing }) => listing.verdictOn(name, revision))
@@ -151,7 +151,7 @@ export class Trust extends EventEmitter<{ verdict: [TrustChange] }> {
 }
 
 /**
- * The lock and the trust file that the settings name. Sources ask them from then on, before they publish.
+ * Opens the lock and the trust file that the settings name. From then on sources ask them before they publish.
  * @throws ConfigError when a file cannot be used now
  */
 export async function openTrust (
@@ -173,21 +173,22 @@ export async function openTrust (
 }
 
 /**
- * Refuses a state of a source in which a skill is not signed as the trust file asks: the whole previous state stays.
+ * Refuses a new state of a source if one of its skills is not signed as the trust file requires. The source keeps its
+ * previous state.
  * @throws SourceError `verification_failed`
  */
 async function approve ({ source, revision, folders }: Candidate, policy: TrustPolicy): Promise<void> {
   const { trust, isRequired } = policy.rulesFor(source)
   if (!isRequired) return
-  // Each lies in a folder of its own.
+  // Each skill lies in a folder of its own.
   const projectRoots = [...folders.values()].map(dirname)
   const skills = createSkillManager({ projectRoots, watcher: false, keep: { keepMs: 0 } })
   try {
     await skills.start()
     const verdicts = await verifySkills(skills, [...folders.keys()], policy, { trust })
-    for (const [name, { isServed, findings: [reason] }] of verdicts) {
-      if (isServed) continue
-      const sentence = `${revision} is refused: the skill ${JSON.stringify(name)}: ${reason?.message ?? ''}`
+    for (const [name, { reason }] of verdicts) {
+      if (reason === undefined) continue
+      const sentence = `${revision} is refused: the skill ${JSON.stringify(name)}: ${reason.message}`
       throw new SourceError('verification_failed', sentence)
     }
   } finally {

@@ -10,7 +10,7 @@ import { checkScans } from './scans.ts'
 import { isSameSigners } from './signers.ts'
 import type { TrustFile } from './trust-file.ts'
 
-/** What was found out about the bytes of a skill, whatever the time and the rules are. */
+/** The result of checking the bytes of a skill, which no rule and no time changes. */
 export interface CheckedSkill {
   /** Of all files. */
   readonly revision: string
@@ -26,7 +26,7 @@ export interface PolicyFiles {
   readonly trust?: TrustFile | undefined
 }
 
-/** What decides on the skills of a root. */
+/** The rules for the skills of one root. */
 export interface Rules extends PolicyFiles {
   /** Whether its skills must be signed. */
   readonly isRequired: boolean
@@ -37,12 +37,14 @@ export function canRefuse ({ lock, trust, isRequired }: Rules): boolean {
   return lock !== undefined || isRequired || (trust !== undefined && trust.deny.size > 0)
 }
 
-/** Whether a skill may be served, and what is to be said of it. */
+/** Whether a skill may be served, with the report and the findings about it. */
 export interface Verdict {
   /** False: no byte of this revision is served. */
   readonly isServed: boolean
+  /** Why it is refused; undefined for one that is served. */
+  readonly reason: Finding | undefined
   readonly report: TrustReport
-  /** The first one of a refused revision is the reason. */
+  /** The reason too. */
   readonly findings: readonly Finding[]
   /** The revision that may be served: where signatures are required, that of the files that they cover. */
   readonly revision: string
@@ -57,7 +59,7 @@ const WARNING_MS = 30 * 86_400_000
 export function judge (name: string, { revision, coveredRevision, signature }: CheckedSkill, rules: Rules): Verdict {
   const now = Date.now()
   const { lock, trust, isRequired } = rules
-  // Operators name the whole skill, or what is served of it.
+  // A lock or `deny` may name the revision of all files, or that of the files that are served.
   const revisions = [revision, coveredRevision]
   const origin = trust && judgeOrigin(trust, isRequired, revisions, signature && atTime(signature, now), now)
   const pin = lock && judgePin(lock, name, revisions)
@@ -67,6 +69,7 @@ export function judge (name: string, { revision, coveredRevision, signature }: C
   const changes = [validFrom, validTo - WARNING_MS, validTo + 1, ...origin?.changes ?? []]
   return {
     isServed: reasons.length === 0,
+    reason: reasons[0],
     report: { ...report, pinned: pin === undefined ? null : pin.length === 0 },
     findings: [...reasons, ...origin?.notes ?? []],
     revision: isRequired ? coveredRevision : revision,
@@ -77,12 +80,12 @@ export function judge (name: string, { revision, coveredRevision, signature }: C
 /** The verdict on a skill that could not be checked. */
 export function unchecked (error: unknown): Verdict {
   const fix = 'Make all files of the skill readable, and remove what agents do not need'
-  const findings = [finding('trust_unchecked', `the skill could not be checked: ${reasonOf(error)}`, fix)]
+  const reason = finding('trust_unchecked', `the skill could not be checked: ${reasonOf(error)}`, fix)
   const report = { signed: false, signer: null, status: null, checked_revision: '', pinned: null }
-  return { isServed: false, report, findings, revision: '', until: Infinity }
+  return { isServed: false, reason, report, findings: [reason], revision: '', until: Infinity }
 }
 
-/** The result of a check by the validity of the certificate at a time. */
+/** Applies the validity of the certificate at a time to the result of a check. */
 function atTime (result: SignatureResult, now: number): SignatureResult {
   const { status, identity } = result
   if (status !== 'valid' || identity === undefined) return result
@@ -94,7 +97,7 @@ function atTime (result: SignatureResult, now: number): SignatureResult {
   return now < validTo - WARNING_MS ? result : { ...result, problem: `${what} expires on ${dayOf(validTo)}` }
 }
 
-/** What the trust file says of a skill: why it is refused, what else there is to say, and when that changes. */
+/** Judges a skill by the trust file: reasons to refuse it, other findings, and the times when they change. */
 function judgeOrigin (
   trust: TrustFile, isRequired: boolean, revisions: readonly string[], result: SignatureResult | undefined, now: number
 ) {
@@ -123,13 +126,13 @@ function judgeOrigin (
   }
 }
 
-/** Whether a check by other signers than those of the trust file would have the same result by those. */
+/** Whether a check by the signers of an earlier trust file would have the same result with the present ones. */
 function isStillKnown ({ status, signers, identity }: SignatureResult, trust: TrustFile): boolean {
   return status === 'unsigned' || isSameSigners(signers, trust.signers) ||
     trust.signers.some(({ id }) => id === identity?.signer.id)
 }
 
-/** Why the lock refuses a skill. */
+/** Judges a skill by the lock: reasons to refuse it. */
 function judgePin (lock: Lock, name: string, revisions: readonly string[]): readonly Finding[] {
   const pinned = lock.get(name)
   const fix = 'write the lock anew with `skillserve lock`'
@@ -141,7 +144,7 @@ function judgePin (lock: Lock, name: string, revisions: readonly string[]): read
   return [finding('pin_mismatch', sentence, `Review the change and ${fix}, or restore the files`)]
 }
 
-/** What is said until a skill is checked by the signers of a new trust file: it may be refused in any root. */
+/** Until a skill is checked by the signers of a new trust file: `deny` may refuse it in any root. */
 const NOT_CHECKED = {
   report: {},
   reasons: [finding('trust_unchecked', 'the skill is being checked by the new trust file', 'Wait a moment')]

@@ -11,7 +11,7 @@ const UNREAD: ReadonlySet<string> = new Set<FindingCode>([
   'file_unreadable', 'file_path_too_long', 'main_file_permission_denied', 'main_file_unreadable', 'ignore_file_unusable'
 ])
 
-/** Returns the verdicts on some skills, which have to be signed. */
+/** Judges some skills as if their root had `require`. */
 export async function verifySkills (
   skills: SkillManager, names: readonly string[], policy: TrustPolicy, files: PolicyFiles = policy.files
 ): Promise<ReadonlyMap<string, Verdict>> {
@@ -27,7 +27,7 @@ export async function verifySkills (
   return verdicts
 }
 
-/** What the revision of a skill lacks, as a sentence: nobody approves or signs what nobody could read. */
+/** Describes files that the revision of a skill lacks because they cannot be read: it must not be locked or signed. */
 export async function unreadPart (state: Pick<SkillState, 'skill' | 'snapshot'>): Promise<string | undefined> {
   const findings = [...state.skill.findings, ...(await state.snapshot()).findings]
   const unread = findings.find(({ code }) => UNREAD.has(code))

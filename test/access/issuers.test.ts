@@ -378,8 +378,7 @@ t.test('K62: an empty or endless set of keys replaces no good one', async (t) =>
   large.answer = answersOf(large.url, '/keys', [{ kty: 'EC', x: 'x'.repeat(2_000_000) }])
   const other = await buildGuarded(t, { roots: roots(), access: accessOf([[large.url]]) })
   const refused = await other.get('/skills', await large.sign())
-  t.strictSame([refused.status, refused.headers.get('retry-after')], [503, '5'])
-  await until(() => other.logText().includes('the host sends more than 1048576 bytes'))
+  t.strictSame([refused.status, refused.headers.get('retry-after')], [503, '5'], 'a key set of 2 MB is not read')
 })
 
 const CALLBACK = 'http://127.0.0.1:9/callback'

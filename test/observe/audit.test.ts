@@ -1,5 +1,6 @@
-import { createHash } from 'node:crypto'
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmdirSync, writeFileSync } from 'node:fs'
+import {
+  existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync, symlinkSync, writeFileSync
+} from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { InjectOptions } from 'fastify'
 import fp from 'fastify-plugin'
@@ -79,15 +80,35 @@ interface AuditLine {
 
 const NO_OUTPUT: LineOutput = { dropped: 0, problem: undefined, write () {}, flush () {}, end: async () => 0 }
 
+/** A log whose lines are at hand. */
+function recordLog () {
+  const lines: string[] = []
+  const log = {
+    info: (_: object, line: string) => { lines.push(line) },
+    warn: (fields: object, line: string) => { lines.push(`${line} ${JSON.stringify(fields)}`) }
+  }
+  return { lines, log }
+}
+
+/** A request of MCP 2026-07-28. */
+function modern (method: string, params: Readonly<Record<string, unknown>>, more = {}): InjectOptions {
+  const { headers, body } = modernRequest({ method, params })
+  return { method: 'POST', url: '/mcp', headers: { ...headers as object, ...more }, payload: String(body) }
+}
+
 interface AuditedOptions extends Pick<ServiceOptions, 'admitCall' | 'plug'> {
   readonly files?: Files
   readonly salt?: string
+  /** Why lines cannot be written. */
+  readonly problem?: () => string | undefined
 }
 
 /** A service whose audit log is at hand, and required. */
-async function buildAudited (t: Test, { files = FILES, salt, ...options }: AuditedOptions = {}) {
+async function buildAudited (t: Test, { files = FILES, salt, problem, ...options }: AuditedOptions = {}) {
   let text = ''
-  const stdout: LineOutput = { ...NO_OUTPUT, write: (line) => { text += line } }
+  const stdout: LineOutput = {
+    ...NO_OUTPUT, write: (line) => { text += line }, get problem () { return problem?.() }
+  }
   const log = { info () {}, warn () {} }
   const audit = await Audit.open({ path: 'stdout', stdout, isRequired: true, version: '1', salt, log })
   const service = await buildService(t, {
@@ -194,8 +215,8 @@ t.test('K73: every route, dialect, tool and method of MCP leaves exactly one lin
       return own
     }
   }
-  const json = (url: string, payload: unknown): InjectOptions =>
-    ({ method: 'POST', url, headers: { 'content-type': 'application/json' }, payload: JSON.stringify(payload) })
+  const json = (url: string, body: unknown, more = {}): InjectOptions =>
+    ({ method: 'POST', url, headers: { 'content-type': 'application/json', ...more }, payload: JSON.stringify(body) })
 
   const unknown = new Set(Object.keys(ROUTES))
   for (const { method, url } of all.filter(({ method, url }) =>
@@ -234,42 +255,25 @@ t.test('K73: every route, dialect, tool and method of MCP leaves exactly one lin
     t.equal(lines.length, 1, name)
   }
   for (const [method, params] of Object.entries(MCP_METHODS)) {
-    const { headers, body } = modernRequest({ method, params: params('demo') })
-    const lines = await linesOf({
-      method: 'POST', url: '/mcp', headers: headers as Record<string, string>, payload: String(body)
-    })
+    const lines = await linesOf(modern(method, params('demo')))
     t.match(lines, METHODS[method] === undefined ? [] : [{ event: METHODS[method], door: 'mcp/modern' }], method)
     t.ok(lines.length <= 1, method)
   }
   for (const method of ['resources/read', 'prompts/get', 'tools/call', ...Object.keys(LEGACY_METHODS)]) {
     const params = (MCP_METHODS[method] ?? LEGACY_METHODS[method])?.('demo')
-    const question = json('/mcp', { jsonrpc: '2.0', id: 1, method, params })
-    const lines = await linesOf({
-      ...question,
-      headers: {
-        ...question.headers, accept: 'application/json, text/event-stream', 'mcp-protocol-version': '2025-11-25'
-      }
-    })
+    const lines = await linesOf(json('/mcp', { jsonrpc: '2.0', id: 1, method, params },
+      { accept: 'application/json, text/event-stream', 'mcp-protocol-version': '2025-11-25' }))
     t.match(lines, METHODS[method] === undefined ? [] : [{ event: METHODS[method], door: 'mcp/legacy' }], method)
     t.ok(lines.length <= 1, method)
   }
   for (const method of ['skills/get', 'resources/directory/read', 'resources/read', 'prompts/get']) {
-    const { headers, body } = modernRequest({ method, params: { unknown: 'demo' } })
-    t.match(
-      await linesOf({
-        method: 'POST', url: '/mcp', headers: headers as Record<string, string>, payload: String(body)
-      }), [{ event: method === 'resources/read' ? 'skill.file_read' : METHODS[method], outcome: 'failure' }],
-      `${method} without parameters`)
+    const event = method === 'resources/read' ? 'skill.file_read' : METHODS[method]
+    const lines = await linesOf(modern(method, { unknown: 'demo' }))
+    t.match(lines, [{ event, outcome: 'failure' }], `${method} without parameters`)
   }
   for (const method of ['skills/list', 'resources/read']) {
-    const { headers, body } = modernRequest({ method, params: { uri: 'skill://demo/a.txt' } })
     for (const wrong of ['mcp-method', 'mcp-protocol-version']) {
-      const lines = await linesOf({
-        method: 'POST',
-        url: '/mcp',
-        headers: { ...headers as Record<string, string>, [wrong]: 'other' },
-        payload: String(body)
-      })
+      const lines = await linesOf(modern(method, { uri: 'skill://demo/a.txt' }, { [wrong]: 'other' }))
       t.match(lines, [{ event: METHODS[method]?.replace('skill.read', 'skill.file_read'), outcome: 'failure' }],
         `${method}: a wrong ${wrong} is refused`)
       t.equal(lines.length, 1, `${method}: ${wrong}`)
@@ -297,7 +301,6 @@ t.test('K73: every route, dialect, tool and method of MCP leaves exactly one lin
 t.test('K61: no line holds a token that a caller puts where a name belongs', async (t) => {
   const { app, next } = await buildAudited(t)
   const token = createSecret('token')
-  const { headers, body } = modernRequest({ method: 'resources/read', params: { uri: `skill://${token}/${token}` } })
   await app.inject(`/skills/${token}`)
   await app.inject(`/skills/demo/files/${token.replace('s', '%2573')}`)
   await app.inject({
@@ -306,7 +309,7 @@ t.test('K61: no line holds a token that a caller puts where a name belongs', asy
     headers: { 'content-type': 'application/json' },
     payload: JSON.stringify({ skill_name: token })
   })
-  await app.inject({ method: 'POST', url: '/mcp', headers: headers as Record<string, string>, payload: String(body) })
+  await app.inject(modern('resources/read', { uri: `skill://${token}/${token}` }))
   const lines = await next(4)
   t.notMatch(JSON.stringify(lines), token.slice(12, 30))
   t.match(lines.map(({ target }) => target),
@@ -361,19 +364,6 @@ t.test('K73: refusals say so, and probes and pages about nothing leave no line',
   ])
 })
 
-t.test('K73: each line has the digest of the one before it', async (t) => {
-  const { fetch, text, audit, skills } = await buildAudited(t)
-  audit.start({ skills, policies: [], trust: undefined })
-  for (let i = 0; i < 3; i++) await fetch('/skills')
-  await audit.close()
-  const lines = text().trim().split('\n')
-  t.equal(lines.length, 5)
-  const digest = (line = '') => createHash('sha256').update(line).digest('hex')
-  for (const [i, line] of lines.entries()) {
-    t.equal((JSON.parse(line) as AuditLine)['prev'], i === 0 ? null : digest(lines[i - 1]))
-  }
-})
-
 t.test('K73: a line that a crash has cut off is ended before the first new one, and a whole one is left', async (t) => {
   const path = join(t.testdir({ 'audit.log': '{"event":"ski' }), 'audit.log')
   for (const time of ['first', 'second']) {
@@ -386,20 +376,16 @@ t.test('K73: a line that a crash has cut off is ended before the first new one, 
 
 t.test('K73: a reopening that fails is a failure until the path is open, and costs counted lines', async (t) => {
   const FAULTS = [
-    { code: 'EISDIR', breakPath: (path: string) => { mkdirSync(path) }, mend: (path: string) => { rmdirSync(path) } },
+    { code: 'EISDIR', breakPath: (path: string) => { mkdirSync(path) }, repair: (path: string) => { rmdirSync(path) } },
     {
       code: 'ENOENT',
       breakPath: (path: string) => { renameSync(dirname(path), `${dirname(path)}.away`) },
-      mend: (path: string) => { renameSync(`${dirname(path)}.away`, dirname(path)) }
+      repair: (path: string) => { renameSync(`${dirname(path)}.away`, dirname(path)) }
     }
   ]
-  for (const { code, breakPath, mend } of FAULTS) {
+  for (const { code, breakPath, repair } of FAULTS) {
     const path = join(t.testdir({ logs: {} }), 'logs/audit.jsonl')
-    const lines: string[] = []
-    const log = {
-      info: (_: object, line: string) => { lines.push(line) },
-      warn: (fields: object, line: string) => { lines.push(`${line} ${JSON.stringify(fields)}`) }
-    }
+    const { log, lines } = recordLog()
     const audit = await AuditLog.open({ path, stdout: NO_OUTPUT, isRequired: true, log })
     audit.append('skill.read', 'success', { skill: 'one' })
     renameSync(path, `${path}.1`)
@@ -410,7 +396,7 @@ t.test('K73: a reopening that fails is a failure until the path is open, and cos
     t.equal(audit.dropped, 1)
     await audit.reopen()
     t.equal(audit.state, 'refusing', 'for as long as it takes')
-    mend(path)
+    repair(path)
     await until(() => audit.state === 'working')
     audit.append('skill.read', 'success', { skill: 'three' })
     audit.close()
@@ -483,32 +469,61 @@ t.test('K73: an address without valid credentials has twenty lines a minute, and
   t.match(lines.at(-1), { outcome: 'denied', target: { count: 5 }, source: { address: '192.0.2.1' } })
 })
 
-for (const [name, path, init, door] of [
-  ['GET /events', '/events', { headers: STREAM }, 'rest'],
-  ['GET /mcp', '/mcp', { headers: STREAM }, 'mcp/legacy'],
-  ['subscriptions/listen', '/mcp', listenRequest(), 'mcp/modern']
-] as const) {
-  t.test(`K73: ${name} leaves its line when the stream opens, and none when it ends`, async (t) => {
-    const { app, url, next, text, audit } = await buildAudited(t)
+t.test('K73: a stream leaves its line when it opens, and none when it ends', async (t) => {
+  const { app, url, next, text, audit } = await buildAudited(t)
+  for (const [path, init, door] of [
+    ['/events', { headers: STREAM }, 'rest'],
+    ['/mcp', { headers: STREAM }, 'mcp/legacy'],
+    ['/mcp', listenRequest(), 'mcp/modern']
+  ] as const) {
     const gone = new AbortController()
     t.teardown(() => { gone.abort() })
     const response = await fetch(`${url}${path}`, { ...init, signal: gone.signal })
     t.equal(response.status, 200)
-    t.match(await next(1),
-      [{
-        event: 'events.open',
-        outcome: 'success',
-        door,
-        principal: { kind: 'anonymous' },
-        source: { peer: '127.0.0.1' },
-        reqId: String
-      }])
-
+    t.match(await next(1), [{
+      event: 'events.open',
+      outcome: 'success',
+      door,
+      principal: { kind: 'anonymous' },
+      source: { peer: '127.0.0.1' },
+      reqId: String
+    }])
     gone.abort()
     await t.rejects(response.text())
-    // Every response has closed then.
-    await app.close()
-    await audit.close()
-    t.equal(text(), '')
-  })
-}
+  }
+  // Every response has closed then.
+  await app.close()
+  await audit.close()
+  t.equal(text(), '')
+})
+
+t.test('K73: where the log is required, no skill is read while lines cannot be written', async (t) => {
+  let problem: string | undefined
+  const { fetch } = await buildAudited(t, { problem: () => problem })
+  for (const [code, status] of [[undefined, 200], ['ENOSPC', 503], [undefined, 200]] as const) {
+    problem = code
+    const statuses = await Promise.all(['/skills/demo', '/readyz', '/livez'].map(async (path) => await fetch(path)))
+    t.strictSame(statuses.map((each) => each.status), [status, status, 200])
+    if (status === 503) t.match(statuses.map(({ text }) => text), [/audit_unavailable/, /AUDIT_REQUIRED refuses reads/])
+  }
+})
+
+t.test('K73: a full disk costs lines, or reads where the log is required, until there is room', {
+  skip: existsSync('/dev/full') ? false : 'there is no /dev/full'
+}, async (t) => {
+  for (const [isRequired, state] of [[false, 'failing'], [true, 'refusing']] as const) {
+    const path = join(t.testdir(), 'audit.jsonl')
+    symlinkSync('/dev/full', path)
+    const { log, lines } = recordLog()
+    const audit = await AuditLog.open({ path, stdout: NO_OUTPUT, isRequired, log })
+    audit.append('skill.read', 'success', { skill: 'one' })
+    await until(() => audit.state === state && lines.length === 1)
+    rmSync(path)
+    await audit.reopen()
+    t.equal(audit.state, 'working')
+    audit.append('skill.read', 'success', { skill: 'two' })
+    audit.close()
+    await until(() => readFileSync(path, 'utf8').includes('"two"'))
+    t.match(lines, [/^audit log cannot be written, trying again each second; .*ENOSPC/, 'audit log is written again'])
+  }
+})

@@ -1,122 +1,173 @@
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, readFileSync, renameSync, rmSync, symlinkSync } from 'node:fs'
+import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
-import t, { type Test } from 'tap'
+import { pathToFileURL } from 'node:url'
+import t from 'tap'
+import { createSecret } from '../../src/access/secret.ts'
 import { runHere } from '../helper/command-line.ts'
 import { newSecret } from '../helper/guarded.ts'
+import { listenRequest, modernRequest } from '../helper/mcp.ts'
 import { installSdk } from '../helper/otel.ts'
 import { startProcess } from '../helper/process.ts'
+import { freePort } from '../helper/proxies.ts'
 import { openRaw, request } from '../helper/raw-http.ts'
-import { saveAtomically, until } from '../helper/skills.ts'
+import { saveAtomically, skillText, until } from '../helper/skills.ts'
 
 const FILES = { demo: { 'SKILL.md': '---\nname: demo\ndescription: A demo\n---\n# Demo\n' } }
 
-t.test('K71: METRICS_PORT has the metrics on a port of its own, and the service has none', async (t) => {
-  const service = await startProcess(t, { args: [t.testdir(FILES)], env: { METRICS_PORT: '0' } })
-  const { url } = service.log().find(({ msg }) => msg === 'metrics for Prometheus') ?? {}
-  t.match(url, /^http:\/\/127\.0\.0\.1:\d+\/metrics$/)
-  await (await fetch(`${service.url}/skills/demo`)).text()
-  const response = await fetch(String(url))
-  t.equal(response.headers.get('content-type'), 'text/plain; version=0.0.4; charset=utf-8')
-  t.match(await response.text(), /^skillserve_skills\{root="[^"]+"\} 1$/m)
-  t.equal((await fetch(String(url).replace('/metrics', '/'))).status, 404)
-  t.equal((await fetch(`${service.url}/metrics`)).status, 404)
-  t.match(await service.stop(), { code: 0, stderr: '' })
-})
-
-t.test('K70: the log is for people with LOG_FORMAT=pretty, and one line a request', async (t) => {
-  const service = await startProcess(t, { args: [t.testdir(FILES)], env: { LOG_FORMAT: 'pretty' } })
+t.test('K70 K71: METRICS_PORT has the metrics on a port of its own; LOG_FORMAT=pretty is for people', async (t) => {
+  const port = await freePort()
+  const env = { METRICS_PORT: String(port), LOG_FORMAT: 'pretty' }
+  const service = await startProcess(t, { args: [t.testdir(FILES)], env })
   await (await fetch(`${service.url}/skills/demo`)).text()
   await (await fetch(`${service.url}/skills/none`)).text()
-  const { stdout, code } = await service.stop()
-  t.equal(code, 0)
+  t.equal((await fetch(`${service.url}/metrics`)).status, 404)
+  const metrics = `http://127.0.0.1:${port}`
+  const response = await fetch(`${metrics}/metrics`)
+  t.equal(response.headers.get('content-type'), 'text/plain; version=0.0.4; charset=utf-8')
+  t.match(await response.text(), /^skillserve_skills\{root="[^"]+"\} 1$/m)
+  t.equal((await fetch(`${metrics}/`)).status, 404)
+  const { stdout, stderr, code } = await service.stop()
+  t.strictSame([code, stderr], [0, ''])
   t.match(stdout, /^\[\d\d:\d\d:\d\d\.\d{3}\] INFO: serving a skills folder\n/m)
   t.match(stdout, /INFO: GET \/skills\/demo 200 [\d.]+ ms 127\.0\.0\.1\n/)
   t.match(stdout, /INFO: GET \/skills\/none 404 [\d.]+ ms 127\.0\.0\.1\n {4}code: "skill_not_found"\n/)
   t.notOk(stdout.includes('\u001b'), 'no colours in a pipe')
 })
 
-t.test('K67 K71: with callers, GET /metrics of the service is for those with the scope, and counts what was refused ' +
-  'and read, and that the store of limits is away', async (t) => {
-  const { service, metrics, ci, fetchAs } = await startGuarded(t, { LIMITS_STORE: 'redis://127.0.0.1:1' })
-  t.equal((await fetchAs('/metrics')).status, 401)
-  t.equal((await fetchAs('/metrics', ci)).status, 403)
-  t.match((await fetchAs('/metrics', metrics)).headers.get('content-type'), 'text/plain; version=0.0.4')
-
-  for (const [path, token] of [['/skills/demo', ci], ['/skills/demo', 'wrong'], ['/skills/demo/archive.zip', ci],
-    ['/skills/demo/files/SKILL.md', ci], ['/skills/demo/files/a.txt', ci], ['/skills/none', ci]] as const) {
-    await fetchAs(path, token)
+t.test('K67 K70 K71 K72 K73: a service with callers counts and reports reads and refusals, and no secret is in any ' +
+  'signal at any level', async (t) => {
+  const [ci, metrics, link] = [
+    newSecret('ci', 'groups: [all]'), newSecret('prometheus', 'scopes: [metrics:read]'),
+    newSecret('public', 'groups: [all]', 'link')
+  ]
+  const policy = `tokens:\n  - ${ci.entry}\n  - ${metrics.entry}\nlinks:\n  - ${link.entry}
+rules:\n  - { groups: [all] }\n`
+  const document = '---\nname: demo\ndescription: A demo\n---\nCANARY-CONTENT\n'
+  const folder = t.testdir({
+    skills: { demo: { 'SKILL.md': document, 'a.txt': 'CANARY-FILE' } }, 'access.yaml': policy
+  })
+  const access = join(folder, 'access.yaml')
+  const sdk = installSdk(folder)
+  const service = await startProcess(t, {
+    args: [join(folder, 'skills')],
+    env: {
+      ACCESS_FILE: access,
+      AUDIT_LOG: 'stdout',
+      LIMITS_STORE: 'redis://127.0.0.1:1',
+      LOG_LEVEL: 'trace',
+      METRICS_READS: 'true'
+    },
+    nodeOptions: sdk.nodeOptions
+  })
+  async function fetchAs (path: string, token?: string, headers: Record<string, string> = {}, method = 'GET') {
+    const authorization = token === undefined ? {} : { authorization: `Bearer ${token}` }
+    const response = await fetch(`${service.url}${path}`, { method, headers: { ...headers, ...authorization } })
+    return { status: response.status, headers: response.headers, text: await response.text() }
   }
-  const [, etag] = [await fetchAs('/skills/demo', ci), (await fetchAs('/skills/demo', ci)).headers.get('etag') ?? '']
-  t.equal((await fetchAs('/skills/demo', ci, { 'if-none-match': etag })).status, 304)
+  t.equal((await fetchAs('/metrics')).status, 401)
+  t.equal((await fetchAs('/metrics', ci.text)).status, 403)
+  t.match((await fetchAs('/metrics', metrics.text)).headers.get('content-type'), 'text/plain; version=0.0.4')
+
+  for (const [path, token, status] of [
+    ['/skills/demo', ci.text, 200], ['/skills/demo', 'wrong', 401], ['/skills/demo/archive.zip', ci.text, 200],
+    ['/skills/demo/files/SKILL.md', ci.text, 200], ['/skills/demo/files/a.txt', ci.text, 200],
+    ['/skills/none', ci.text, 404]
+    // A busy machine may refuse the archive at first.
+  ] as const) await until(async () => (await fetchAs(path, token)).status === status)
+  const etag = (await fetchAs('/skills/demo', ci.text)).headers.get('etag') ?? ''
+  t.equal((await fetchAs('/skills/demo', ci.text, { 'if-none-match': etag })).status, 304)
   await (await fetch(`${service.url}/agent/tool-call`, {
     method: 'POST',
-    headers: { 'content-type': 'application/json', authorization: `Bearer ${ci}` },
-    body: JSON.stringify(
-      [{ id: 'a', type: 'function', function: { name: 'get_skill', arguments: '{"skill_name":"demo"}' } }])
+    headers: { 'content-type': 'application/json', authorization: `Bearer ${ci.text}` },
+    body: JSON.stringify({ type: 'function', function: { name: 'get_skill', arguments: '{"skill_name":"demo"}' } })
   })).text()
   // Neither gives anybody the bytes.
-  for (const path of ['/skills/demo', '/skills/demo/archive.zip']) {
-    await fetch(`${service.url}${path}`, { method: 'HEAD', headers: { authorization: `Bearer ${ci}` } })
-  }
+  for (const path of ['/skills/demo', '/skills/demo/archive.zip']) await fetchAs(path, ci.text, {}, 'HEAD')
   let text = ''
   const value = (series: string) =>
     Number(text.split('\n').find((line) => line.startsWith(`${series} `))?.slice(series.length + 1))
-  // A read counts when its response has closed.
+  // A read counts when its response has closed, and a store when its connection has failed.
   await until(async () => {
-    text = (await fetchAs('/metrics', metrics)).text
-    return value('skillserve_reads_total{skill="demo",door="rest"}') === 6
+    text = (await fetchAs('/metrics', metrics.text)).text
+    return value('skillserve_reads_total{skill="demo",door="rest"}') === 5 &&
+      value('skillserve_limits_store_failures_total') > 0
   })
   t.equal(value('skillserve_reads_total{skill="demo",door="tool-call/openai"}'), 1)
-  t.equal(value('skillserve_auth_failures_total{reason="missing"}'), 1)
-  t.equal(value('skillserve_auth_failures_total{reason="invalid"}'), 1)
-  t.equal(value('skillserve_auth_failures_total{reason="scope"}'), 1)
+  for (const reason of ['missing', 'invalid', 'scope']) {
+    t.equal(value(`skillserve_auth_failures_total{reason="${reason}"}`), 1, reason)
+  }
   t.equal(value('skillserve_rate_limited_total{rule="units"}'), 0)
-  await until(async () =>
-    /^skillserve_limits_store_failures_total [1-9]/m.test((await fetchAs('/metrics', metrics)).text))
   await service.printed('rate-limit store unreachable')
   t.equal(service.log().filter(({ msg }) => String(msg).startsWith('rate-limit store unreachable')).length, 1)
-  t.notMatch(
-    await (await fetch(`${service.url}/openapi.json`, { headers: { authorization: `Bearer ${ci}` } })).text(),
-    '/metrics')
-})
+  t.notMatch((await fetchAs('/openapi.json', ci.text)).text, '/metrics')
 
-t.test('K70 K71 K72 K73: no token, secret link, cookie or file content is in log, metrics, spans or audit log, ' +
-  'at any level', async (t) => {
-  const { service, metrics, ci, link, sdk, fetchAs } =
-    await startGuarded(t, { LOG_LEVEL: 'trace', AUDIT_LOG: 'stdout' })
+  const events = (event: string) => service.log().filter((line) => line['event'] === event)
+  saveAtomically(access, 'tokens: nonsense\n')
+  await until(() => events('policy.rejected').length === 1)
+  saveAtomically(access, `${policy}# Again\n`)
+  saveAtomically(join(folder, 'skills/demo/SKILL.md'), `${document}CANARY-EDIT\n`, join(folder, 'next'))
+  await until(() => events('policy.loaded').length === 2 && events('skill.changed').length > 0)
+  t.match(events('skill.read')[0], {
+    outcome: 'success',
+    principal: { kind: 'token', id: 'token:ci', name: 'ci', groups: ['anonymous', 'authenticated', 'all'] },
+    target: { skill: 'demo', root: 'skills' }
+  })
+  t.match(events('auth.failed'), [
+    { outcome: 'denied', target: { code: 'unauthenticated' } },
+    {
+      outcome: 'denied',
+      principal: { kind: 'anonymous' },
+      door: 'rest',
+      target: { skill: 'demo', code: 'invalid_token' }
+    }
+  ])
+  t.match(events('policy.rejected'), [{ outcome: 'failure', target: { file: access, problem: /access\.yaml:1/ } }])
+  t.match(events('policy.loaded')[0], { target: { file: access, digest: /^sha256:[\da-f]{64}$/ } })
+  t.match(events('skill.changed'), [{ outcome: 'success', target: { skill: 'demo' } }])
+
   const headers = {
     cookie: 'session=CANARY-COOKIE',
     'proxy-authorization': 'Basic CANARY-PROXY',
     'x-forwarded-access-token': 'CANARY-FORWARDED'
   }
+  const index = `/t/${link.text}/.well-known/skills/index.json`
   const paths = [
     '/skills/demo', '/skills/none', '/catalog', '/nowhere', '/skills/demo/archive.zip',
-    '/skills?access_token=CANARY-QUERY', `/t/${link}/.well-known/skills/index.json`,
-    `/t/${link}/skills`, `/t/${link}`, '/t/skl_CANARY-GUESS/.well-known/skills/index.json', '/catalog?q=CANARY-SEARCH'
+    '/skills?access_token=CANARY-QUERY', index, `/t/${link.text}/skills`, `/t/${link.text}`,
+    '/t/skl_CANARY-GUESS/.well-known/skills/index.json', '/catalog?q=CANARY-SEARCH'
   ]
-  for (const path of paths) for (const token of [ci, 'CANARY-TOKEN']) await fetchAs(path, token, headers)
-  t.equal((await fetchAs(`/t/${link}/.well-known/skills/index.json`)).status, 200)
-  const { text } = await fetchAs('/metrics', metrics)
+  for (const path of paths) for (const token of [ci.text, 'CANARY-TOKEN']) await fetchAs(path, token, headers)
+  t.equal((await fetchAs(index)).status, 200)
+  const scraped = (await fetchAs('/metrics', metrics.text)).text
   const { stdout, stderr } = await service.stop()
   t.match(stdout, '"event":"discovery.index"')
   const spans = sdk.text()
   t.match(spans, '/.well-known/skills/index.json')
   // The words of a search are in the URL of its request, in the log, and in its audit line.
   const log = stdout.replaceAll('/catalog?q=CANARY-SEARCH', '').replaceAll('"query":"CANARY-SEARCH"', '')
-  for (const signal of [text, log, stderr, spans]) {
-    for (const secret of ['CANARY', ci, metrics, link, ci.slice(4), link.slice(4)]) {
-      t.notOk(signal.includes(secret), secret)
-    }
+  const secrets = ['CANARY', metrics.text, ...[ci, link].flatMap((each) => [each.text, each.text.slice(4)])]
+  for (const signal of [scraped, log, stderr, spans]) {
+    for (const secret of secrets) t.notOk(signal.includes(secret), secret)
   }
 })
 
-t.test('K73: the audit log survives rotation with SIGHUP, and SIGTERM, without a lost line', async (t) => {
+t.test('K72 K73: the audit log survives rotation with SIGHUP, and SIGTERM, without a lost line; without an SDK no ' +
+  'module of OpenTelemetry is loaded', async (t) => {
   const folder = t.testdir({ skills: FILES })
   const [path, rotated] = [join(folder, 'audit.log'), join(folder, 'audit.log.1')]
-  const service = await startProcess(t, { args: [join(folder, 'skills')], env: { AUDIT_LOG: path } })
+  const at = (name: string) => pathToFileURL(join(folder, name)).href
+  writeFileSync(join(folder, 'hooks.mjs'), `export async function load (url, context, next) {
+    if (/opentelemetry|traces/.test(url)) process._rawDebug('LOADED ' + url)
+    return next(url, context)
+  }`)
+  writeFileSync(join(folder, 'register.mjs'),
+    `import { register } from 'node:module'\nregister(${JSON.stringify(at('hooks.mjs'))})`)
+  const service = await startProcess(t, {
+    args: [join(folder, 'skills')], env: { AUDIT_LOG: path }, nodeOptions: ['--import', at('register.mjs')]
+  })
   const read = async () => (await fetch(`${service.url}/skills/demo`)).text()
   await read()
   await until(() => readFileSync(path, 'utf8').includes('"skill.read",'))
@@ -126,7 +177,9 @@ t.test('K73: the audit log survives rotation with SIGHUP, and SIGTERM, without a
   await read()
   await until(() => readFileSync(path, 'utf8').includes('skill.read'))
   await read()
-  t.match(await service.stop(), { code: 0 })
+  const { code, stderr } = await service.stop()
+  t.equal(code, 0)
+  t.notMatch(stderr, 'LOADED')
   const texts = [rotated, path].flatMap((file) => readFileSync(file, 'utf8').trim().split('\n'))
   const lines = texts.map((line) => JSON.parse(line) as { readonly event: string, readonly prev: string | null })
   for (const [i, { prev }] of lines.entries()) {
@@ -135,47 +188,6 @@ t.test('K73: the audit log survives rotation with SIGHUP, and SIGTERM, without a
   }
   t.strictSame(lines.map(({ event }) => event),
     ['service.started', 'skill.read', 'skill.read', 'skill.read', 'service.stopped'])
-})
-
-t.test('K73: a full disk delays nothing where the log is not required', {
-  skip: existsSync('/dev/full') ? false : 'there is no /dev/full'
-}, async (t) => {
-  const free = await startProcess(t, { args: [t.testdir(FILES)], env: { AUDIT_LOG: '/dev/full' } })
-  for (let i = 0; i < 50; i++) t.equal((await fetch(`${free.url}/skills/demo`)).status, 200)
-  const readiness = async () =>
-    await (await fetch(`${free.url}/readyz`)).json() as { readonly status: unknown, readonly detail?: string }
-  await until(async () => (await readiness()).detail !== undefined)
-  t.match(await readiness(), {
-    status: 'ready', detail: 'the audit log cannot be written; its lines wait, and are lost when they are too many'
-  })
-  await free.printed('"problem":"ENOSPC"')
-  t.match(await free.stop(), { code: 0 })
-  t.match(free.log().find(({ problem }) => problem === 'ENOSPC'),
-    { level: 40, path: '/dev/full', problem: 'ENOSPC', msg: /^audit log cannot be written, trying again each second; lines are dropped, or wait/ })
-})
-
-t.test('K73: where the log is required a full disk refuses reads until there is room', async (t) => {
-  const folder = t.testdir({ skills: FILES })
-  const path = join(folder, 'audit.log')
-  symlinkSync('/dev/full', path)
-  const service = await startProcess(t,
-    { args: [join(folder, 'skills')], env: { AUDIT_LOG: path, AUDIT_REQUIRED: 'true' } })
-  const readiness = async () =>
-    await (await fetch(`${service.url}/readyz`)).json() as { readonly status: unknown, readonly detail?: string }
-  const statusOf = async (path: string) => (await fetch(service.url + path)).status
-  await until(async () => await statusOf('/skills/demo') === 503)
-  t.equal(await statusOf('/livez'), 200)
-  t.match(await readiness(), {
-    status: 503, detail: 'the audit log cannot be written, and AUDIT_REQUIRED refuses reads until it can'
-  })
-  // Looked for each second.
-  await service.printed('audit log cannot be written')
-  rmSync(path)
-  service.signal('SIGHUP')
-  await until(async () => await statusOf('/skills/demo') === 200)
-  await service.printed('audit log is written again')
-  t.match(await service.stop(), { code: 0 })
-  for (const line of readFileSync(path, 'utf8').trim().split('\n')) t.match(JSON.parse(line), { event: String })
 })
 
 t.test('K73: a disk that hangs delays no request and no end, and the log says that it hangs', async (t) => {
@@ -195,46 +207,163 @@ t.test('K73: a disk that hangs delays no request and no end, and the log says th
   t.ok(code === 0 || signal === 'SIGKILL')
 })
 
-t.test('K73: AUDIT_LOG=stdout is among the log; it has refused callers, each state of the access file, and ' +
-  'changes of skills', async (t) => {
-  const token = newSecret('ci', 'groups: [all]')
-  const policy = `tokens:\n  - ${token.entry}\nrules:\n  - { groups: [all] }\n`
-  const folder = t.testdir({ skills: FILES, 'access.yaml': policy })
-  const access = join(folder, 'access.yaml')
-  const service = await startProcess(t,
-    { args: [join(folder, 'skills')], env: { AUDIT_LOG: 'stdout', ACCESS_FILE: access } })
-  const events = (event: string) => service.log().filter((line) => line['event'] === event)
-  const read = async (headers = {}) => (await fetch(`${service.url}/skills/demo`, { headers })).status
-  t.equal(await read({ authorization: `Bearer ${token.text}` }), 200)
-  t.equal(await read({ authorization: 'Bearer sks_wrong' }), 401)
-  t.equal(await read(), 401)
-  saveAtomically(access, 'tokens: nonsense\n')
-  await until(() => events('policy.rejected').length === 1)
-  saveAtomically(access, `${policy}# Again\n`)
-  saveAtomically(join(folder, 'skills', 'demo', 'SKILL.md'), '---\nname: demo\ndescription: Another\n---\n# Demo\n',
-    join(folder, 'next'))
-  await until(() => events('policy.loaded').length === 2 && events('skill.changed').length > 0)
-  await service.stop()
-  t.match(events('skill.read'),
-    [{
-      outcome: 'success',
-      principal: { kind: 'token', id: 'token:ci', name: 'ci', groups: ['anonymous', 'authenticated', 'all'] },
-      target: { skill: 'demo', root: 'skills' }
-    }])
-  t.match(events('auth.failed'), [
-    {
-      outcome: 'denied',
-      principal: { kind: 'anonymous' },
-      door: 'rest',
-      target: {
-        skill: 'demo', code: 'invalid_token'
-      }
+t.test('K72: with an SDK that --import loads, requests, tool calls and MCP requests are spans of the caller\'s ' +
+  'trace; an event stream is one until its head is out, and 4xx are no errors', async (t) => {
+  const folder = t.testdir({ skills: { ...FILES, pdf: { 'SKILL.md': skillText('other') } } })
+  const sdk = installSdk(folder)
+  const service = await startProcess(t, { args: [join(folder, 'skills')], nodeOptions: sdk.nodeOptions })
+  const [trace, span, other] = ['4bf92f3577b34da6a3ce929d0e0e4736', '00f067aa0ba902b7', 'a'.repeat(32)]
+  const headers = {
+    traceparent: `00-${trace}-${span}-01`, authorization: 'Bearer CANARY-TOKEN', cookie: 'x=CANARY-COOKIE'
+  }
+  await (await fetch(`${service.url}/skills/demo?revision=current`, { headers })).text()
+  await (await fetch(`${service.url}/catalog?q=CANARY-QUERY`, { headers })).text()
+  await (await fetch(`${service.url}/livez`, { headers })).text()
+  await (await fetch(`${service.url}/skills`)).text()
+  const secret = createSecret('link')
+  await (await fetch(`${service.url}//t/${secret}/x`)).text()
+  await (await fetch(`${service.url}/agent/tool-call`, {
+    method: 'POST',
+    headers: {
+      ...headers, 'content-type': 'application/json'
     },
-    { outcome: 'denied', target: { skill: 'demo', code: 'unauthenticated' } }
+    body: JSON.stringify(
+      [{ id: 'a', type: 'function', function: { name: 'get_skill', arguments: '{"skill_name":"none"}' } }])
+  })).text()
+  await (await fetch(`${service.url}/mcp`, modernRequest({
+    method: 'tools/call',
+    params: {
+      name: 'get_skill',
+      arguments: { skill_name: 'demo' },
+      _meta: {
+        'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+        'io.modelcontextprotocol/clientCapabilities': {},
+        traceparent: `00-${other}-${span}-01`,
+        baggage: 'team=docs'
+      }
+    }
+  }, { traceparent: headers.traceparent }))).text()
+  await (await fetch(`${service.url}/agent/tools/skill`,
+    { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"skill":"other"}' })).text()
+
+  const message = { jsonrpc: '2.0', id: 1, method: 'STRANGE/method' }
+  const strange = [
+    modernRequest(message), modernRequest({ method: 'tools/call', params: { name: 'STRANGE-tool', arguments: {} } }),
+    {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json', accept: 'application/json, text/event-stream'
+      },
+      body: JSON.stringify(message)
+    }
+  ]
+  for (const init of strange) {
+    await (await fetch(`${service.url}/mcp`,
+      { ...init, headers: { ...init.headers as Record<string, string>, traceparent: headers.traceparent } })).text()
+  }
+
+  const open = new AbortController()
+  const { signal } = open
+  const accept = 'text/event-stream'
+  const streams = await Promise.all([
+    fetch(`${service.url}/events`, { signal }),
+    fetch(`${service.url}/mcp`, { signal, headers: { accept } }),
+    fetch(`${service.url}/mcp`, { signal, ...listenRequest() })
   ])
-  t.match(events('policy.rejected'), [{ outcome: 'failure', target: { file: access, problem: /access\.yaml:1/ } }])
-  t.match(events('policy.loaded')[0], { target: { file: access, digest: /^sha256:[\da-f]{64}$/ } })
-  t.match(events('skill.changed'), [{ outcome: 'success', target: { skill: 'demo' } }])
+  for (const { status, headers } of streams) {
+    t.match({ status, type: headers.get('content-type') }, { status: 200, type: accept })
+  }
+  // The caller's trace is that of another request.
+  const ofStreams = () =>
+    sdk.spans().filter((line) => ['GET /events', 'GET /mcp', 'POST /mcp'].includes(line.name) && line.trace !== trace)
+  await until(() => ofStreams().length >= streams.length)
+  open.abort()
+
+  const third = 'c'.repeat(32)
+  const ask = async (path: string, init: RequestInit = {}) => {
+    const more = { traceparent: `00-${third}-${span}-01`, 'content-type': 'application/json' }
+    return (await fetch(service.url + path, { ...init, headers: more })).status
+  }
+  t.equal(await ask('/skills/none'), 404)
+  t.equal(await ask('/catalog?limit=none'), 400)
+  t.equal(await ask('/agent/tool-call', { method: 'POST', body: '{' }), 400)
+  t.equal(await ask('/nowhere', { method: 'PROPFIND' }), 404)
+  t.equal(await ask('/skills/demo'), 200)
+  rmSync(join(folder, 'skills'), { recursive: true })
+  t.equal(await ask('/skills'), 503)
+  t.match(await service.stop(), { code: 0 })
+  const statuses = sdk.spans().filter((line) => line.trace === third).map(({ name, status, events, attributes }) =>
+    `${name} ${String(attributes['http.response.status_code'])}: ${status}, ${events}`)
+  t.strictSame(statuses.sort(), [
+    'GET /catalog 400: 0, 0', 'GET /skills 503: 2, 0', 'GET /skills/:name 200: 0, 0', 'GET /skills/:name 404: 0, 0',
+    'POST /agent/tool-call 400: 0, 0', '_OTHER 404: 0, 0'
+  ])
+  t.strictSame(ofStreams().map(({ name }) => name).sort(), ['GET /events', 'GET /mcp', 'POST /mcp'], 'each ends once')
+  for (const { name, attributes } of ofStreams()) t.equal(attributes['http.response.status_code'], 200, name)
+  const text = sdk.text()
+  const spans = sdk.spans().filter((line) => line.trace !== third)
+  const named = (name: string) => spans.filter((line) => line.name === name)
+
+  t.match(named('GET /skills/:name'),
+    [{
+      kind: 1,
+      trace,
+      parent: span,
+      attributes: {
+        'http.request.method': 'GET',
+        'http.route': '/skills/:name',
+        'url.path': '/skills/demo',
+        'url.scheme': 'http',
+        'server.address': '127.0.0.1',
+        'client.address': '127.0.0.1',
+        'skillserve.skill': 'demo'
+      }
+    }])
+  t.strictSame(named('GET /livez'), [])
+  const [request] = named('POST /agent/tool-call')
+  const [failed, called] = named('execute_tool get_skill')
+  t.match(failed, {
+    kind: 0,
+    trace,
+    parent: request?.id,
+    attributes: {
+      'gen_ai.tool.name': 'get_skill',
+      'gen_ai.tool.call.id': 'a',
+      'skillserve.skill': 'none',
+      'skillserve.outcome': 'error',
+      'error.type': 'tool_error'
+    }
+  })
+  t.match(request?.attributes, { 'http.response.status_code': 200 })
+  const [operation] = named('tools/call get_skill')
+  t.match(operation, {
+    kind: 1,
+    trace: other,
+    parent: span,
+    links: 1,
+    attributes: {
+      'mcp.method.name': 'tools/call',
+      'mcp.protocol.version': '2026-07-28',
+      'gen_ai.tool.name': 'get_skill',
+      team: 'docs'
+    }
+  })
+  t.match(called, { trace: other, parent: operation?.id, attributes: { 'skillserve.skill': 'demo' } })
+  t.match(named('execute_tool skill'), [{ attributes: { 'skillserve.skill': 'pdf', 'skillserve.outcome': 'ok' } }],
+    'the folder of a display name')
+  t.match(named('POST /mcp').filter((line) => line.trace === trace), [{ trace }])
+  t.notMatch(text, 'CANARY')
+  t.notMatch(spans.map(({ name }) => name).join(), 'STRANGE', 'a name is no text of a caller')
+  t.strictSame(named('_OTHER').map(({ attributes }) => attributes['error.type']).sort(), ['-32601', '404'])
+  t.notMatch(text + JSON.stringify(service.log()), secret.slice(12, 30), 'no secret link, whatever its spelling')
+
+  const inLog = (path: string) =>
+    service.log().find(({ msg, url }) => msg === 'request completed' && String(url).split('?', 1)[0] === path)
+  t.match(inLog('/skills/demo'), { trace_id: trace, span_id: named('GET /skills/:name')[0]?.id, trace_flags: '01' })
+  t.match(inLog('/mcp'), { trace_id: other, span_id: operation?.id }, 'the span of the message')
+  const [own] = named('GET /skills')
+  t.match(inLog('/skills'), { trace_id: own?.trace, span_id: own?.id }, 'a trace that begins here')
+  t.notOk(own?.trace === trace)
 })
 
 t.test('K67 K73: settings that no service starts with are an error without their secrets', async (t) => {
@@ -258,33 +387,3 @@ t.test('K67 K73: settings that no service starts with are an error without their
   }
   t.notOk(existsSync(served))
 })
-
-/** A service with callers, all signals, and one skill. */
-async function startGuarded (t: Test, env: Readonly<Record<string, string>> = {}) {
-  const [ci, metrics, link] = [newSecret('ci', 'groups: [all]'), newSecret('prometheus', 'scopes: [metrics:read]'),
-    newSecret('public', 'groups: [all]', 'link')]
-  const folder = t.testdir({
-    skills: {
-      demo: { 'SKILL.md': '---\nname: demo\ndescription: A demo\n---\nCANARY-CONTENT\n', 'a.txt': 'CANARY-FILE' }
-    },
-    'access.yaml': `tokens:\n  - ${ci.entry}\n  - ${metrics.entry}\nlinks:\n  - ${link.entry}\nrules:\n  - { groups: [all] }\n`
-  })
-  const sdk = installSdk(folder)
-  const service = await startProcess(t, {
-    args: [join(folder, 'skills')],
-    env: { ACCESS_FILE: join(folder, 'access.yaml'), METRICS_READS: 'true', ...env },
-    nodeOptions: sdk.nodeOptions
-  })
-  return {
-    service,
-    ci: ci.text,
-    metrics: metrics.text,
-    link: link.text,
-    sdk,
-    fetchAs: async (path: string, token?: string, headers: Readonly<Record<string, string>> = {}) => {
-      const response = await fetch(`${service.url}${path}`,
-        { headers: { ...headers, ...token !== undefined && { authorization: `Bearer ${token}` } } })
-      return { status: response.status, headers: response.headers, text: await response.text() }
-    }
-  }
-}

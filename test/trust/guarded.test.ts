@@ -6,7 +6,7 @@ import { createChangeFeed } from '../../src/core/events/change-feed.ts'
 import { SILENT } from '../../src/core/shared/log.ts'
 import { StateFolder } from '../../src/sources/publish/state-folder.ts'
 import { TrustPolicy } from '../../src/trust/trust-policy.ts'
-import { openTrust } from '../../src/trust/trust.ts'
+import { openTrust, Trust } from '../../src/trust/trust.ts'
 import { buildService } from '../helper/build.ts'
 import { openEvents } from '../helper/event-stream.ts'
 import { createRepository, skillFiles } from '../helper/git.ts'
@@ -196,27 +196,6 @@ t.test('K3, K95: a guarded folder that is missing has the error of other folders
   await until(async () => (await manager.list().catch(() => [])).length === 1)
 })
 
-t.test('K59: an artifact stays readable while the lock names its revision', async (t) => {
-  const twin = await buildService(t, { files: { demo: skill('demo', { 'a.txt': 'one' }) } })
-  const { revision } = (await twin.fetch('/skills/demo/files')).json() as { revision: string }
-  const { policy, pin } = lockOf({ demo: [revision] })
-  const files = { demo: skill('demo', { 'a.txt': 'one' }) }
-  const { root, fetch } = await buildService(t, { files, options: { policy } })
-  const index = (await fetch('/.well-known/agent-skills/index.json')).json() as { skills: Array<{ url: string }> }
-  const artifact = `/.well-known/agent-skills/${index.skills[0]?.url}`
-  t.equal((await fetch(artifact)).status, 200)
-  passTick(root)
-  fs.appendFileSync(join(root, 'demo/SKILL.md'), 'second\n')
-  await until(async () => (await fetch('/skills/demo')).status === 404)
-  t.equal((await fetch(artifact)).status, 404, 'its skill is quarantined')
-  const second = await revisionOf(t, root, 'demo')
-  pin({ demo: [revision, second] })
-  await until(async () => (await fetch('/skills/demo')).status === 200)
-  t.equal((await fetch(artifact)).status, 200)
-  pin({ demo: [second] })
-  t.equal((await fetch(artifact)).status, 404)
-})
-
 t.test('K89, K95: a root that goes together with its rule stays guarded until it is gone', async (t) => {
   const base = join(t.testdir({ root: skills('one') }), 'root')
   const { policy, replace } = trustOf([], { roots: new Map([['root', 'require']]) })
@@ -229,6 +208,30 @@ t.test('K89, K95: a root that goes together with its rule stays guarded until it
   await manager.setRoots([{ path: base }])
   await trust.retire()
   t.strictSame(await manager.list(), ['one'])
+})
+
+t.test('K83, K95: a root whose folder for copies another process took over makes them again in its own', async (t) => {
+  const base = t.testdir(skills('good'))
+  const { policy } = lockOf({ good: [await revisionOf(t, base, 'good')] })
+  const state = new StateFolder(`${t.testdirName}-state`)
+  t.teardown(() => { fs.rmSync(state.path, { recursive: true }) })
+  const claimed: Array<() => void> = []
+  const claim = state.claim.bind(state)
+  t.intercept(state, 'claim', {
+    value: async (folder: string, onLost: () => void) => {
+      claimed.push(onLost)
+      return await claim(`${folder}-${claimed.length}`, onLost)
+    }
+  })
+  const trust = new Trust({ policy, state, log: SILENT })
+  t.teardown(() => trust.close())
+  const guarded = trust.guard([{ path: base }])
+  await trust.start()
+  const manager = await startManager(t, guarded)
+  const place = async () => (await manager.find('good').catch(() => undefined))?.metadata.skillPath ?? ''
+  t.match(await place(), /-1\/skills\//)
+  claimed[0]?.()
+  await until(async () => /-2\/skills\//.test(await place()))
 })
 
 t.test('K95: without a place for the copies, start and reload name the setting', async (t) => {
@@ -307,59 +310,33 @@ t.test('K95: a rule for a name holds for every root of that name', async (t) => 
   t.strictSame(await manager.list(), ['d'])
 })
 
-const TRUST = 'signers: [{ name: acme, key: acme.pem }]\nroots: { skills: require }\n'
-
-interface Entry {
-  readonly revision: string
-  readonly trust: { readonly scans?: unknown }
-  readonly findings: ReadonlyArray<{ readonly code: string }>
-}
-
-t.test('K95: a service follows scans, and revocations of a revision', async (t) => {
-  const scanOf = (severity: string) => {
-    const results = [{ severity, message: 'downloads a program', file: 'run.sh' }]
-    return { tool: 'skill-scanner 2.1', scanned_at: new Date().toISOString(), results }
-  }
-  const cwd = t.testdir({ skills: { one: skill('one', { 'run.sh': 'echo' }), two: skill('two') }, 'scans.json': '{}' })
-  const trustFile = join(cwd, 'trust.yaml')
-  const keys = makeKeyPair()
-  fs.writeFileSync(join(cwd, 'acme.pem'), keys.publicPem)
-  for (const name of ['one', 'two']) await sign(join(cwd, 'skills', name), keys)
-  const write = (more = ''): void => {
-    fs.writeFileSync(trustFile, `${TRUST}scans: { file: scans.json, max_severity: medium }\n${more}`)
-  }
-  const writeScans = (scans: object) => { fs.writeFileSync(join(cwd, 'scans.json'), JSON.stringify(scans)) }
-  write()
-  const service = await startProcess(t, { cwd, args: ['--trust', 'trust.yaml', './skills', '--state-dir', 'state'] })
-  const get = async (path: string) => await fetch(`${service.url}${path}`)
-  const list = async () => (await (await get('/skills')).json() as { skills: readonly string[] }).skills.join()
-  const entryOf = async (name: string) => await (await get(`/catalog/${name}`)).json() as Entry
-  t.equal(await list(), 'one,two')
-  const { revision, trust } = await entryOf('one')
-  t.strictSame(trust.scans, [])
+t.test('K95: a catalog entry has the scans of its revision, and MCP says the same', async (t) => {
+  const key = makeKeyPair()
+  const { policy, replace } = trustOf([])
+  const { root, fetch, url } = await buildService(t, {
+    files: { one: skill('one', { 'run.sh': 'echo' }) }, options: { policy }
+  })
+  await sign(join(root, 'one'), key)
+  const { revision } = (await fetch('/skills/one/files')).json() as { revision: string }
+  const results = [{ severity: 'low' as const, message: 'downloads a program', file: 'run.sh' }]
+  const scans = [{ tool: 'skill-scanner 2.1', scanned_at: '2026-11-20', results }]
+  replace([{ key: key.publicKey }], { scans: { byRevision: new Map([[revision, scans]]) } })
+  const entry = (await fetch('/catalog/one')).json() as { readonly trust: object }
+  const message = 'skill-scanner 2.1 on 2026-11-20 (low): downloads a program'
+  t.match(entry, {
+    trust: { signed: true, signer: 'acme', status: 'valid', scans: [{ tool: 'skill-scanner 2.1' }] },
+    findings: [{ code: 'scan_note', message, file: 'run.sh' }]
+  })
   for (const [method, uri, found] of [
     ['skills/get', 'skill://one/SKILL.md', 'skill'], ['resources/read', 'skill://one/run.sh', 'contents']
   ] as const) {
-    const answer = await (await fetch(`${service.url}/mcp`, modernRequest({ method, params: { uri } }))).json()
+    const answer = await (await globalThis.fetch(`${url}/mcp`, modernRequest({ method, params: { uri } }))).json()
     const { result } = answer as { result: Record<string, unknown> }
-    t.match([result[found]].flat(), [{ _meta: { 'skillserve/trust': trust } }], `MCP says the same: ${method}`)
+    t.match([result[found]].flat(), [{ _meta: { 'skillserve/trust': entry.trust } }], method)
   }
-
-  writeScans({ [revision]: [scanOf('low')] })
-  await until(async () => (await entryOf('one')).findings.some(({ code }) => code === 'scan_note'))
-  const message = /^skill-scanner 2\.1 on \d{4}-\d\d-\d\d \(low\): downloads a program$/
-  t.match((await entryOf('one')).findings, [{ code: 'scan_note', message, file: 'run.sh' }])
-  writeScans({ [revision]: [scanOf('critical')] })
-  await until(async () => await list() === 'two')
-  t.equal((await get('/skills/one')).status, 404)
-  writeScans({})
-  await until(async () => await list() === 'one,two')
-  write(`deny: ["${revision}"]\n`)
-  await until(async () => await list() === 'two')
-  write()
-  await until(async () => await list() === 'one,two')
-  await service.stop()
 })
+
+const TRUST = 'signers: [{ name: acme, key: acme.pem }]\nroots: { skills: require }\n'
 
 /** Rounds of one edit without a signature and one with. More find nothing more often: `npm run attack` is for those. */
 const ROUNDS = 6
