@@ -2,20 +2,16 @@ import { EventEmitter } from 'node:events'
 import { isDeepStrictEqual } from 'node:util'
 import type { Listing } from '../core/roots/list-root.ts'
 import type { Finding } from '../core/shared/skill.ts'
-import type { TrustReport } from '../schemas/trust.ts'
 import type { PublishedSkill } from '../sources/publish/plan.ts'
 import type { Publisher } from '../sources/publish/publisher.ts'
 import type { TrustPolicy } from './trust-policy.ts'
 import { canRefuse, type CheckedSkill, judge, type Rules, unchecked, type Verdict } from './verdict.ts'
 
 /** A skill was refused, for another reason than before, or is served again. */
-export interface TrustChange {
+export interface TrustChange extends Pick<Verdict, 'isServed' | 'report' | 'reason'> {
   readonly skill: string
   /** Name of its root. */
   readonly root: string
-  readonly isServed: boolean
-  readonly report: TrustReport
-  readonly reason: Finding | undefined
 }
 
 /** The verified copy of a skill, and findings about files that it does not have. */

@@ -10,7 +10,6 @@ import { openEvents } from '../helper/event-stream.ts'
 import { bearer, buildGuarded, newSecret } from '../helper/guarded.ts'
 import { AUDIENCE, startIssuer } from '../helper/issuer.ts'
 import { listenRequest } from '../helper/mcp.ts'
-import { startProcess } from '../helper/process.ts'
 import { openRaw, request } from '../helper/raw-http.ts'
 import { skill, skillText, until } from '../helper/skills.ts'
 import { checkTime } from '../helper/timing.ts'
@@ -237,12 +236,12 @@ t.test('K60: what cannot be meant is refused, with file and line', async (t) => 
 })
 
 t.test('K60: the start warns of a file that all can write', async (t) => {
-  const folder = t.testdir({ docs: { demo: skill('demo') } })
-  const file = join(folder, 'access.yaml')
-  writeFileSync(file, PLAIN)
-  chmodSync(file, 0o666)
-  const { printed } = await startProcess(t, { args: [join(folder, 'docs'), '--access', file] })
-  await printed('access file is writable by every user of this machine')
+  const { logText } = await buildGuarded(t, {
+    roots: { docs: { demo: skill('demo') } },
+    access: PLAIN,
+    prepare: (folder) => { chmodSync(join(folder, 'access.yaml'), 0o666) }
+  })
+  t.match(logText(), 'access file is writable by every user of this machine')
 })
 
 t.test('K64: a star stands for any characters, and no name takes long', async (t) => {

@@ -64,19 +64,23 @@ export const world: fc.Arbitrary<World> = fc.record({
 /** One that has everything at once: skills hidden by rules, by roots, and by others of their name. */
 export const RICH_WORLD: World = {
   roots: [
-    [{ name: 'alpha', displayName: '', words: 'orange', isBroken: false, file: true },
-      { name: 'beta', displayName: 'gamma', words: 'orange lemon', isBroken: false, file: true }],
-    [{ name: 'alpha', displayName: '', words: 'lemons and limes', isBroken: false, file: false },
-      { name: 'gamma', displayName: '', words: 'pear orangery', isBroken: false, file: true },
-      { name: 'delta', displayName: '', words: 'orange', isBroken: true, file: true }],
-    [{ name: 'alpha', displayName: '', words: 'orange', isBroken: false, file: true },
-      { name: 'alpha-2', displayName: 'beta', words: 'orange', isBroken: false, file: true }]
+    [madeOf('alpha'), madeOf('beta', { displayName: 'gamma', words: 'orange lemon' })],
+    [
+      madeOf('alpha', { words: 'lemons and limes', file: false }), madeOf('gamma', { words: 'pear orangery' }),
+      madeOf('delta', { isBroken: true })
+    ],
+    [madeOf('alpha'), madeOf('alpha-2', { displayName: 'beta' })]
   ],
-  rules: [{ groups: ['one'], roots: ['second'], skills: ['alpha*', '*a'] },
-    { groups: ['authenticated'], roots: ['third'], skills: undefined }, {
-      groups: ['two'], roots: undefined, skills: undefined
-    }],
+  rules: [
+    { groups: ['one'], roots: ['second'], skills: ['alpha*', '*a'] },
+    { groups: ['authenticated'], roots: ['third'], skills: undefined },
+    { groups: ['two'], roots: undefined, skills: undefined }
+  ],
   groups: ['one']
+}
+
+function madeOf (name: string, others: Partial<Made> = {}): Made {
+  return { name, displayName: '', words: 'orange', isBroken: false, file: true, ...others }
 }
 
 function textOf ({ name, displayName, words, isBroken }: Made, root: string): string {
@@ -97,11 +101,7 @@ function write (folder: string, root: string, skills: readonly Made[]): string {
 }
 
 /** What a caller can tell of an answer, without what differs between any two services. */
-async function ask (app: FastifyInstance, options: InjectOptions, folder: string, token?: string): Promise<{
-  readonly status: number
-  readonly headers: object
-  readonly body: string
-}> {
+async function ask (app: FastifyInstance, options: InjectOptions, folder: string, token?: string) {
   const headers = {
     'x-request-id': 'same', ...options.headers, ...token !== undefined && { authorization: `Bearer ${token}` }
   }
@@ -115,17 +115,14 @@ async function ask (app: FastifyInstance, options: InjectOptions, folder: string
     response.headers['content-encoding'] !== undefined
   const kept = Object.entries(response.headers).filter(([name]) =>
     name !== 'date' && !(isMoved && (name === 'etag' || name === 'content-length')))
-  const normal = Object.fromEntries(kept.map(([name, value]) => {
-    if (name === 'vary') {
-      return [name,
-        String(value).split(', ').filter((item) => item !== 'Authorization' && item !== 'Cookie').join(', ') ||
-          undefined]
-    }
-    return [name, name === 'cache-control'
-      ? String(value).replace('private, ', '').replace('public, max-age=0', 'max-age=0')
-      : value]
-  }).filter(([, value]) => value !== undefined))
-  return { status: response.statusCode, headers: normal, body }
+  const normal = kept.flatMap(([name, value]) => {
+    const text = String(value)
+    const control = text.replace('private, ', '').replace('public, max-age=0', 'max-age=0')
+    const vary = text.split(', ').filter((item) => item !== 'Authorization' && item !== 'Cookie').join(', ')
+    if (name === 'vary') return vary === '' ? [] : [[name, vary]]
+    return [[name, name === 'cache-control' ? control : value]]
+  })
+  return { status: response.statusCode, headers: Object.fromEntries(normal), body }
 }
 
 /** Answers of both services to one question. */
@@ -151,8 +148,7 @@ export async function compareServices ({ roots, rules, groups }: World, compare:
     writeFileSync(file, JSON.stringify(policy))
     const own = new Set<string>([...groups, 'authenticated', 'anonymous'])
     const applying = policy.rules.filter((rule) => rule.groups.some((group) => own.has(group)))
-    const sees = (root: string,
-      name: string) => applying.some((rule) =>
+    const sees = (root: string, name: string) => applying.some((rule) =>
       (rule.roots?.includes(root) ?? true) && (rule.skills?.some((skill) => patternOf(skill)(name)) ?? true))
     const isInView = (root: string) => applying.some((rule) => rule.roots?.includes(root) ?? true)
 
@@ -164,11 +160,9 @@ export async function compareServices ({ roots, rules, groups }: World, compare:
     })
     closers.push(() => all.close())
     const access = await openAccess({ file, basePath: '', publicUrl: undefined, skills: all, log, env: {} })
-    const visible = rootNames.flatMap(
-      (root,
-        index) => isInView(root)
-        ? [write(join(folder, 'own'), root, (roots[index] ?? []).filter(({ name }) => sees(root, name)))]
-        : [])
+    const visible = rootNames.flatMap((root, index) => isInView(root)
+      ? [write(join(folder, 'own'), root, (roots[index] ?? []).filter(({ name }) => sees(root, name)))]
+      : [])
     const alone = createSkillManager({
       projectRoots: visible.length > 0 ? visible : [write(join(folder, 'own'), 'none', [])], watcher: false, log
     })
@@ -188,18 +182,17 @@ export async function compareServices ({ roots, rules, groups }: World, compare:
     await alone.initialize()
     // The revision of a catalog is made in the background, from the first question on.
     const headers = { authorization: `Bearer ${token}` }
-    await until(
-      async () =>
-        (await Promise.all([guardedApp, aloneApp].map((app) => app.inject({ url: '/skills', headers })))).every(
-          (answer) => 'catalog-revision' in answer.headers || answer.statusCode !== 200))
-    const asked: readonly Question[] = [...questions(NAMES),
-      ...await questionsOfContent(NAMES, async (url) => await openApp.inject(url))]
+    await until(async () => {
+      const answers = await Promise.all([guardedApp, aloneApp].map((app) => app.inject({ url: '/skills', headers })))
+      return answers.every((answer) => 'catalog-revision' in answer.headers || answer.statusCode !== 200)
+    })
+    const ofContent = await questionsOfContent(NAMES, async (url) => await openApp.inject(url))
+    const asked: readonly Question[] = [...questions(NAMES), ...ofContent]
     for (const [label, question] of asked) {
       // Without a root of its own, the other service has an empty one.
       if (visible.length === 0 && (question.url === '/readyz' || question.url === '/ui/status')) continue
-      const answers = [await ask(guardedApp, question, join(folder, 'all'), token),
-        await ask(aloneApp, question, join(folder, 'own'))] as const
-      compare(label, ...answers)
+      const guarded = await ask(guardedApp, question, join(folder, 'all'), token)
+      compare(label, guarded, await ask(aloneApp, question, join(folder, 'own')))
     }
     return routes.missed()
   } finally {
@@ -276,18 +269,19 @@ export function questions (known: readonly string[]): readonly Question[] {
     if (make === undefined) throw new Error(`no arguments are known here for the tool ${tool}: add them`)
     return make(name)
   }
-  const pages = ['/', '/skills', '/nosuch', '/catalog', '/agent/tools', '/agent/prompt', '/openapi.json',
-    '/openapi.yaml', '/docs', '/docs/',
+  const pages = [
+    '/', '/skills', '/nosuch', '/catalog', '/agent/tools', '/agent/prompt', '/openapi.json', '/openapi.yaml', '/docs',
+    '/docs/', '/readyz', '/llms.txt', '/ui', '/ui/', '/ui/skills', '/ui/skills/', '/ui/status', '/ui/assets/nosuch',
+    '/ui/nosuch', '/mcp', '/.well-known/agent-skills/index.json', '/.well-known/skills/index.json',
     ...['index.html', 'swagger-initializer.js', 'swagger-ui.css', 'favicon-32x32.png'].map((name) =>
-      `/docs/static/${name}`), '/readyz', '/llms.txt', '/ui', '/ui/', '/ui/skills', '/ui/skills/', '/ui/status',
-    '/ui/assets/nosuch', '/ui/nosuch', '/mcp',
-    '/.well-known/agent-skills/index.json', '/.well-known/skills/index.json',
+      `/docs/static/${name}`),
     ...['', '/files', '/files/SKILL.md', '/archive.zip', '/.well-known/agent-skills/index.json',
       '/.well-known/skills/index.json', `/.well-known/skills/${first}/SKILL.md`, '/nosuch'].map((rest) =>
         `/skills/${first}${rest}`),
     ...[`/catalog/${first}`, `/ui/skills/${first}`, `/ui/skills/${first}/files`, `/ui/skills/${first}/changes`,
       `/ui/skills/${first}/files/SKILL.md`, `/.well-known/skills/${first}/SKILL.md`],
-    ...['SKILL.md', 'archive.zip'].map((file) => `/.well-known/agent-skills/${first}/${'0'.repeat(64)}/${file}`)]
+    ...['SKILL.md', 'archive.zip'].map((file) => `/.well-known/agent-skills/${first}/${'0'.repeat(64)}/${file}`)
+  ]
   const all: InjectOptions[] = [
     ...pages.flatMap((url) => [{ url }, { url, method: 'HEAD' as const }]),
     { url: '/', headers: { accept: 'text/html' } },
@@ -304,9 +298,7 @@ export function questions (known: readonly string[]): readonly Question[] {
     {
       method: 'POST',
       url: '/validate',
-      headers: {
-        'content-type': 'text/markdown'
-      },
+      headers: { 'content-type': 'text/markdown' },
       payload: `---\nname: ${first}\ndescription: x\n---\nSee [it](../${first}/SKILL.md)`
     },
     ...names.map((name) => encodeURIComponent(name)).flatMap((name) => [
@@ -344,10 +336,9 @@ export function questions (known: readonly string[]): readonly Question[] {
  * Questions of somebody who knows digests and revisions of skills that it may not see. `all` answers for a service that
  * hides nothing.
  */
-export async function questionsOfContent (known: readonly string[], all: (url: string) => Promise<{
-  readonly statusCode: number
-  readonly body: string
-}>): Promise<readonly Question[]> {
+async function questionsOfContent (
+  known: readonly string[], all: (url: string) => Promise<{ readonly statusCode: number, readonly body: string }>
+): Promise<readonly Question[]> {
   const urls: string[] = []
   const { skills = [] } = JSON.parse((await all('/.well-known/agent-skills/index.json')).body) as {
     readonly skills?: ReadonlyArray<{ readonly url: string }>
@@ -357,9 +348,8 @@ export async function questionsOfContent (known: readonly string[], all: (url: s
     const { statusCode, body } = await all(`/skills/${name}/files`)
     if (statusCode !== 200) continue
     const { revision } = JSON.parse(body) as { readonly revision: string }
-    urls.push(
-      ...['', '/files/SKILL.md', '/archive.zip'].map((rest) =>
-        `/skills/${name}${rest}?revision=${encodeURIComponent(revision)}`))
+    const query = `?revision=${encodeURIComponent(revision)}`
+    urls.push(...['', '/files/SKILL.md', '/archive.zip'].map((rest) => `/skills/${name}${rest}${query}`))
   }
   return urls.map((url) => [`GET ${url} of its content`, { url }])
 }

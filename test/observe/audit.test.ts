@@ -125,6 +125,7 @@ async function buildAudited (t: Test, { files = FILES, salt, problem, ...options
     ...service,
     audit,
     text: () => text,
+    clear: () => { text = '' },
     /** The next lines, once there are so many of them; fails by the test's time limit. */
     next: async (count: number) => {
       await until(() => lines().length >= count)
@@ -135,9 +136,12 @@ async function buildAudited (t: Test, { files = FILES, salt, problem, ...options
   }
 }
 
+const { plugin: routes, all: allRoutes } = followRoutes()
+const shared = await buildAudited(t, { plug: () => [routes] })
+
 t.test('K73, K96: a line says what was read, by whom, with which outcome and digest, and the revision where the ' +
   'answer knew it', async (t) => {
-  const { fetch, post, next } = await buildAudited(t)
+  const { fetch, post, next } = shared
   const { headers } = await fetch('/skills/demo?revision=current')
   const revision = headers.get('skill-revision')
   const document = await fetch('/skills/demo')
@@ -175,14 +179,12 @@ t.test('K73, K96: a line says what was read, by whom, with which outcome and dig
 })
 
 t.test('K73: every route says what its requests read, or is open to all and says nothing about skills', async (t) => {
-  const { plugin, all } = followRoutes()
-  await buildAudited(t, { plug: () => [plugin] })
-  t.ok(all.length > 40)
+  t.ok(allRoutes.length > 40)
   // The routes of @fastify/swagger-ui and @fastify/static say nothing, and are about no skill.
-  const own = all.filter(({ url }) => !/^\/(?:docs|ui\/assets)(?:\/|$)/.test(url))
+  const own = allRoutes.filter(({ url }) => !/^\/(?:docs|ui\/assets)(?:\/|$)/.test(url))
   t.strictSame(own.filter(({ config: { reads, isOpen } }) => (reads === undefined) !== (isOpen === true))
     .map(({ method, url }) => `${method} ${url}`), [])
-  for (const { method, url, config: { reads } } of all.filter(({ url, config: { reads } }) =>
+  for (const { method, url, config: { reads } } of allRoutes.filter(({ url, config: { reads } }) =>
     typeof reads !== 'function' && ROUTES[url] !== undefined)) {
     t.match(reads, ROUTES[url] === 'calls' ? { event: undefined, api: String } : { event: ROUTES[url] },
       `${method} ${url}`)
@@ -191,10 +193,9 @@ t.test('K73: every route says what its requests read, or is open to all and says
 
 t.test('K73: every route, dialect, tool and method of MCP leaves exactly one line for a read, with the members that ' +
   'the documents have', async (t) => {
-  const { plugin, all } = followRoutes()
-  const { app, text, audit } = await buildAudited(t, { plug: () => [plugin] })
+  const { app, text } = shared
   /** Characters of the log. */
-  let seen = 0
+  let seen = text().length
   const found: AuditLine[] = []
   /** The lines of one request. */
   const linesOf = async (question: InjectOptions): Promise<AuditLine[]> => {
@@ -219,7 +220,7 @@ t.test('K73: every route, dialect, tool and method of MCP leaves exactly one lin
     ({ method: 'POST', url, headers: { 'content-type': 'application/json', ...more }, payload: JSON.stringify(body) })
 
   const unknown = new Set(Object.keys(ROUTES))
-  for (const { method, url } of all.filter(({ method, url }) =>
+  for (const { method, url } of allRoutes.filter(({ method, url }) =>
     method === 'GET' && ROUTES[url] !== 'events.open' && url !== '/mcp')) {
     unknown.delete(url)
     const event = ROUTES[url]
@@ -279,7 +280,6 @@ t.test('K73: every route, dialect, tool and method of MCP leaves exactly one lin
       t.equal(lines.length, 1, `${method}: ${wrong}`)
     }
   }
-  await audit.close()
 
   const table = Array.from(OPERATIONS.matchAll(/^\| (`[^|]*`) \| (.*) \|$/gm),
     ([, names = '', meaning = '']) =>
@@ -299,7 +299,8 @@ t.test('K73: every route, dialect, tool and method of MCP leaves exactly one lin
 })
 
 t.test('K61: no line holds a token that a caller puts where a name belongs', async (t) => {
-  const { app, next } = await buildAudited(t)
+  const { app, next, clear } = shared
+  clear()
   const token = createSecret('token')
   await app.inject(`/skills/${token}`)
   await app.inject(`/skills/demo/files/${token.replace('s', '%2573')}`)
@@ -470,7 +471,7 @@ t.test('K73: an address without valid credentials has twenty lines a minute, and
 })
 
 t.test('K73: a stream leaves its line when it opens, and none when it ends', async (t) => {
-  const { app, url, next, text, audit } = await buildAudited(t)
+  const { app, url, next, text, audit } = shared
   for (const [path, init, door] of [
     ['/events', { headers: STREAM }, 'rest'],
     ['/mcp', { headers: STREAM }, 'mcp/legacy'],

@@ -33,6 +33,7 @@ async function buildMeasured (t: Test, options: ServiceOptions = {},
     }
   })
   const text = async () => await metrics?.registry.metrics() ?? ''
+  let earlier = 0
   return {
     ...service,
     text,
@@ -41,8 +42,10 @@ async function buildMeasured (t: Test, options: ServiceOptions = {},
     series: async () => (await text()).split('\n').filter((line) =>
       !/^#|^(?:skillserve_refresh|nodejs|process)_/.test(line))
       .map((line) => line.replace(/ \S+$/, '')),
+    /** Begins to count requests. */
+    mark: async () => { earlier = count(await text()) },
     /** Resolves when so many requests have ended: their sockets may close later than their clients have read. */
-    counted: async (wanted: number) => { await until(async () => count(await text()) >= wanted) }
+    counted: async (wanted: number) => { await until(async () => count(await text()) >= earlier + wanted) }
   }
 }
 
@@ -60,9 +63,39 @@ function count (text: string): number {
     sum + Number(n), 0)
 }
 
+const shared = await buildMeasured(t)
+
+t.test('K71: calls of tools are counted by tool, dialect and outcome, and MCP requests by method', async (t) => {
+  const { post, fetch, value, url } = shared
+  await post('/agent/tool-call', [
+    { id: 'a', type: 'function', function: { name: 'get_skill', arguments: '{"skill_name":"demo"}' } },
+    { id: 'b', type: 'function', function: { name: 'get_skill', arguments: '{"skill_name":"none"}' } },
+    { id: 'c', type: 'function', function: { name: 'rm_rf', arguments: '{}' } }
+  ])
+  await post('/agent/tools/list_skills', {})
+  for (const [method, params] of [
+    ['tools/call', { name: 'get_skill', arguments: { skill_name: 'none' } }], ['tools/list', {}], ['resources/read',
+      { uri: 'skill://none/x' }], ['strange/method', {}]
+  ] as const) await (await globalThis.fetch(`${url}/mcp`, modernRequest({ method, params }))).text()
+  for (const [tool, dialect, outcome] of [
+    ['get_skill', 'openai', 'ok'], ['get_skill', 'openai', 'error'], ['_unknown', 'openai', 'refused'],
+    ['list_skills', 'rest', 'ok'], ['get_skill', 'mcp', 'error']
+  ] as const) {
+    t.equal(await value('skillserve_tool_calls_total', { tool, dialect, outcome }), 1,
+    `${tool} ${dialect} ${outcome}`)
+  }
+  for (const [method, error] of [['tools/call', 'tool_error'], ['tools/list', ''],
+    ['resources/read', '-32602']] as const) {
+    t.equal(await value('mcp_server_operation_duration_seconds_count',
+      { mcp_method_name: method, error_type: error }), 1, method)
+  }
+  t.notMatch((await fetch('/')).text, 'metrics')
+})
+
 t.test('K71: requests are counted by method, pattern of the route and status, with their ' +
   'durations and bytes', async (t) => {
-  const { fetch, value, text, counted } = await buildMeasured(t)
+  const { fetch, value, text, counted, mark } = shared
+  await mark()
   const { bytes } = await fetch('/skills/demo')
   const { headers } = await fetch('/skills/demo')
   await fetch('/skills/demo', { headers: { 'if-none-match': headers.get('etag') ?? '' } })
@@ -81,7 +114,7 @@ t.test('K71: requests are counted by method, pattern of the route and status, wi
 
 t.test('K71: the revision of the catalog is a number, equal for equal skills; refreshes are ' +
   'counted by root', async (t) => {
-  const { value, text, fetch } = await buildMeasured(t)
+  const { value, text, fetch } = shared
   await until(async () => (await text()).includes('\nskillserve_catalog_revision '))
   const { revision } = JSON.parse((await fetch('/readyz')).text) as { readonly revision: string }
   t.equal(await value('skillserve_catalog_revision'), Number.parseInt(revision.slice(0, 12), 16))
@@ -111,7 +144,8 @@ t.test('K71: the revision of the catalog is a number, equal for equal skills; re
 })
 
 t.test('K71: random URLs, methods, skills and tools add no series', async (t) => {
-  const { url, series, text, counted, post, fetch } = await buildMeasured(t)
+  const { url, series, text, counted, post, fetch, mark } = shared
+  await mark()
   await fetch('/skills/none-0')
   await globalThis.fetch(`${url}/none-0`)
   await globalThis.fetch(`${url}/skills`, { method: 'DELETE' })
@@ -133,35 +167,8 @@ t.test('K71: random URLs, methods, skills and tools add no series', async (t) =>
   t.strictSame(await series(), before)
 })
 
-t.test('K71: calls of tools are counted by tool, dialect and outcome, and MCP requests by method', async (t) => {
-  const { post, fetch, value, url } = await buildMeasured(t)
-  await post('/agent/tool-call', [
-    { id: 'a', type: 'function', function: { name: 'get_skill', arguments: '{"skill_name":"demo"}' } },
-    { id: 'b', type: 'function', function: { name: 'get_skill', arguments: '{"skill_name":"none"}' } },
-    { id: 'c', type: 'function', function: { name: 'rm_rf', arguments: '{}' } }
-  ])
-  await post('/agent/tools/list_skills', {})
-  for (const [method, params] of [
-    ['tools/call', { name: 'get_skill', arguments: { skill_name: 'none' } }], ['tools/list', {}], ['resources/read',
-      { uri: 'skill://none/x' }], ['strange/method', {}]
-  ] as const) await (await globalThis.fetch(`${url}/mcp`, modernRequest({ method, params }))).text()
-  for (const [tool, dialect, outcome] of [
-    ['get_skill', 'openai', 'ok'], ['get_skill', 'openai', 'error'], ['_unknown', 'openai', 'refused'],
-    ['list_skills', 'rest', 'ok'], ['get_skill', 'mcp', 'error']
-  ] as const) {
-    t.equal(await value('skillserve_tool_calls_total', { tool, dialect, outcome }), 1,
-    `${tool} ${dialect} ${outcome}`)
-  }
-  for (const [method, error] of [['tools/call', 'tool_error'], ['tools/list', ''],
-    ['resources/read', '-32602']] as const) {
-    t.equal(await value('mcp_server_operation_duration_seconds_count',
-      { mcp_method_name: method, error_type: error }), 1, method)
-  }
-  t.notMatch((await fetch('/')).text, 'metrics')
-})
-
 t.test('K71: skills, invalid ones, freshness, streams, the process', async (t) => {
-  const { value, url, fetch: ask, text } = await buildMeasured(t)
+  const { value, url, fetch: ask, text } = shared
   const now = Date.now() / 1_000
   for (const [name, labels, isRight] of [
     ['skillserve_skills', { root: 'skills' }, (value) => value === 2],
@@ -242,9 +249,7 @@ t.test('K71: reads are counted by skill, for names of the catalog alone', async 
 })
 
 t.test('K71: the text is the format of Prometheus, and promtool accepts it', async (t) => {
-  const { fetch, text } = await buildMeasured(t)
-  await fetch('/skills/demo')
-  const written = await text()
+  const written = await shared.text()
   const families = parsePrometheus(written)
   t.ok(families.length > 20)
   for (const { name, help } of families) t.ok(help !== '', name)

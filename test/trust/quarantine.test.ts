@@ -2,6 +2,7 @@ import fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import type { ScanRules } from '../../src/trust/scans.ts'
 import { createSigner } from '../../src/trust/signers.ts'
 import { TrustPolicy } from '../../src/trust/trust-policy.ts'
 import type { PolicyFiles } from '../../src/trust/verdict.ts'
@@ -26,8 +27,12 @@ function trustWith (changes: Partial<TrustFile> = {}): TrustFile {
 const scanOf = (severity: 'low' | 'critical') =>
   ({ tool: 'scanner', scanned_at: new Date().toISOString(), results: [{ severity, message: 'downloads' }] })
 
-const REPORT = { trust: trustWith({ roots: new Map() }) }
-const REQUIRE = { trust: trustWith() }
+const requiring = (changes: Partial<TrustFile> = {}) => () => ({ trust: trustWith(changes) })
+const reporting = (changes: Partial<TrustFile> = {}) => requiring({ roots: new Map(), ...changes })
+
+/** With these scans of the revision. */
+const scanned = (rules: Omit<ScanRules, 'byRevision'>, severity: 'low' | 'critical') => (revision: string) =>
+  ({ trust: trustWith({ scans: { ...rules, byRevision: new Map([[revision, [scanOf(severity)]]]) } }) })
 
 /** A skill that is served, and what quarantines it. */
 interface Case {
@@ -49,92 +54,78 @@ const CASES: readonly Case[] = [
     name: 'files changed after the signing',
     code: 'signature_stale',
     prepare: async (folder) => { await byAcme(folder); edit(folder) },
-    before: () => REPORT,
-    after: () => REQUIRE
+    before: reporting(),
+    after: requiring()
   },
   {
     name: 'files change under require',
     code: 'signature_stale',
-    before: () => REQUIRE,
-    after: () => REQUIRE,
+    before: requiring(),
+    after: requiring(),
     change: (_, folder) => { edit(folder) }
   },
-  {
-    name: 'nobody signed the skill', code: 'unsigned', prepare: () => {}, before: () => REPORT, after: () => REQUIRE
-  },
+  { name: 'nobody signed the skill', code: 'unsigned', prepare: () => {}, before: reporting(), after: requiring() },
   {
     name: 'somebody else signed the skill',
     code: 'signature_untrusted',
     prepare: async (folder) => { await sign(folder, other) },
-    before: () => REPORT,
-    after: () => REQUIRE
+    before: reporting(),
+    after: requiring()
   },
   {
     name: 'the signer is taken out of the trust file',
     code: 'signature_untrusted',
-    before: () => REQUIRE,
-    after: () => ({ trust: trustWith({ signers: [signerOf(other, 'other')] }) })
+    before: requiring(),
+    after: requiring({ signers: [signerOf(other, 'other')] })
   },
   {
     name: 'the signature is damaged',
     code: 'signature_invalid',
     prepare: (folder) => { fs.writeFileSync(join(folder, 'skill.oms.sig'), CANARY) },
-    before: () => REPORT,
-    after: () => REQUIRE
+    before: reporting(),
+    after: requiring()
   },
   {
     name: 'the revision is denied',
     code: 'trust_denied',
-    before: () => REQUIRE,
-    after: (revision) => ({ trust: trustWith({ deny: new Set([revision]) }) })
+    before: requiring(),
+    after: (revision) => requiring({ deny: new Set([revision]) })()
   },
   {
     name: 'the revision is denied where nothing is required',
     code: 'trust_denied',
-    before: () => REPORT,
-    after: (revision) => ({ trust: trustWith({ roots: new Map(), deny: new Set([revision]) }) })
+    before: reporting(),
+    after: (revision) => reporting({ deny: new Set([revision]) })()
   },
   {
     name: 'the signer is denied',
     code: 'trust_denied',
-    before: () => REQUIRE,
-    after: () => ({ trust: trustWith({ deny: new Set(['acme']) }) })
+    before: requiring(),
+    after: requiring({ deny: new Set(['acme']) })
   },
   {
     name: 'the signer is denied where nothing is required',
     code: 'trust_denied',
-    before: () => REPORT,
-    after: () => ({ trust: trustWith({ roots: new Map(), deny: new Set(['acme']) }) })
+    before: reporting(),
+    after: reporting({ deny: new Set(['acme']) })
   },
   {
     name: 'a scanner found something critical',
     code: 'scan_result',
-    before: () => REQUIRE,
-    after: (revision) => ({
-      trust: trustWith({ scans: { max_severity: 'medium', byRevision: new Map([[revision, [scanOf('critical')]]]) } })
-    })
+    before: requiring(),
+    after: scanned({ max_severity: 'medium' }, 'critical')
   },
   {
     name: 'there is no scan',
     code: 'scan_missing',
-    before: (revision) => ({
-      trust: trustWith({ scans: { required: true, byRevision: new Map([[revision, [scanOf('low')]]]) } })
-    }),
-    after: () => ({ trust: trustWith({ scans: { required: true, byRevision: new Map() } }) })
+    before: scanned({ required: true }, 'low'),
+    after: requiring({ scans: { required: true, byRevision: new Map() } })
   },
   {
     name: 'the scan becomes too old',
     code: 'scan_missing',
-    before: (revision) => ({
-      trust: trustWith({
-        scans: { required: true, max_age_days: 30, byRevision: new Map([[revision, [scanOf('low')]]]) }
-      })
-    }),
-    after: (revision) => ({
-      trust: trustWith({
-        scans: { required: true, max_age_days: 30, byRevision: new Map([[revision, [scanOf('low')]]]) }
-      })
-    }),
+    before: scanned({ required: true, max_age_days: 30 }, 'low'),
+    after: scanned({ required: true, max_age_days: 30 }, 'low'),
     change: (t) => { later(t, YEAR_MS) }
   },
   { name: 'the lock does not name the skill', code: 'not_pinned', before: lock, after: () => ({ lock: new Map() }) },
@@ -266,11 +257,11 @@ for (const [index, { name: reason, before, after, change, code }] of CASES.entri
 t.test('K59, K95: a kept revision has the files that a signature covers, and no others', async (t) => {
   const base = join(t.testdir({ skills: { demo: skill('demo', { '.gitignore': CANARY, 'a.md': 'one' }) } }), 'skills')
   await byAcme(join(base, 'demo'))
-  const policy = new TrustPolicy(REPORT)
+  const policy = new TrustPolicy(reporting()())
   const { skills } = await startGuarded(t, base, policy)
   const revisionNow = async () => (await skills.read('demo', (state) => state.manifest())).revision
   const whole = await revisionNow()
-  policy.replace(REQUIRE)
+  policy.replace(requiring()())
   await until(async () => await revisionNow().catch(() => whole) !== whole)
   const covered = await revisionNow()
   passTick(base)

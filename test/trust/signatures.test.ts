@@ -1,6 +1,7 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { createPrivateKey, createPublicKey, sign as signBytes, X509Certificate } from 'node:crypto'
+import { createPublicKey, sign as signBytes, X509Certificate } from 'node:crypto'
 import fs from 'node:fs'
+import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { bundleToJSON } from '@sigstore/bundle'
@@ -218,9 +219,33 @@ const NOT_ISSUED = / not in the trust file: the certificate of 'CN=leaf' was iss
 const WITH_OPENSSL = { skip: spawnSync('openssl', ['version']).status !== 0 && 'openssl is not installed' }
 const CA = 'basicConstraints=critical,CA:TRUE\nkeyUsage=critical,keyCertSign\n'
 
+/** Runs OpenSSL in a folder. */
+function runOpenssl (cwd: string, ...args: readonly string[]): void {
+  execFileSync('openssl', args, { cwd, stdio: ['ignore', 'ignore', 'pipe'] })
+}
+
+function writeKey (folder: string, name: string): KeyPair {
+  const key = makeKeyPair('P-384')
+  fs.writeFileSync(join(folder, `${name}.key`), key.privatePem)
+  return key
+}
+
+let rootFolder = ''
+
+/** The folder of the root certificate that all authorities share. */
+function sharedRoot (): string {
+  if (rootFolder !== '') return rootFolder
+  rootFolder = fs.mkdtempSync(join(tmpdir(), 'root-'))
+  t.teardown(() => { fs.rmSync(rootFolder, { recursive: true }) })
+  writeKey(rootFolder, 'root')
+  const args = ['-x509', '-new', '-key', 'root.key', '-subj', '/CN=Root', '-days', '3650', '-out', 'root.pem']
+  runOpenssl(rootFolder, 'req', ...args)
+  return rootFolder
+}
+
 /**
- * Root, intermediate and leaf, made by OpenSSL in a folder, which has `issuer.pem` and `leaf.pem`. `chain` is the PEM
- * of leaf and intermediate.
+ * Intermediate and leaf below the shared root, made by OpenSSL in a folder, which has `issuer.pem` and `leaf.pem`.
+ * `chain` is the PEM of leaf and intermediate.
  * @param options.ca extensions of the intermediate
  * @param options.usage the key usage of the leaf; `more`: its other extensions
  */
@@ -229,33 +254,20 @@ function makeAuthority (
   { usage = 'critical,digitalSignature', purpose = 'codeSigning', days = 365, ca = CA, more = '' } = {}
 ) {
   fs.mkdirSync(folder, { recursive: true })
-  const openssl = (...args: string[]): void => {
-    execFileSync('openssl', args, { cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] })
+  const ofLeaf = ['basicConstraints=critical,CA:FALSE', `keyUsage=${usage}`, `extendedKeyUsage=${purpose}`, more]
+  const make = (name: string, issuer: string, extensions: string): KeyPair => {
+    const key = writeKey(folder, name)
+    fs.writeFileSync(join(folder, `${name}.ext`), extensions)
+    runOpenssl(folder, 'req', '-new', '-key', `${name}.key`, '-subj', `/CN=${name}`, '-out', `${name}.csr`)
+    runOpenssl(folder, 'x509', '-req', '-in', `${name}.csr`, '-CA', `${issuer}.pem`, '-CAkey', `${issuer}.key`,
+      '-CAcreateserial', '-days', String(days), '-extfile', `${name}.ext`, '-out', `${name}.pem`)
+    return key
   }
-  const newKey = (name: string): void => {
-    openssl('ecparam', '-name', 'secp384r1', '-genkey', '-noout', '-out', `${name}.key`)
-  }
-  const leafExtensions = ['basicConstraints=critical,CA:FALSE', `keyUsage=${usage}`, `extendedKeyUsage=${purpose}`,
-    more]
-  fs.writeFileSync(join(folder, 'issuer.ext'), ca)
-  fs.writeFileSync(join(folder, 'leaf.ext'), leafExtensions.join('\n'))
-  for (const name of ['root', 'issuer', 'leaf']) newKey(name)
-  openssl('req', '-x509', '-new', '-key', 'root.key', '-subj', '/CN=Root', '-days', '3650', '-out', 'root.pem')
-  for (const [name, issuer] of [['issuer', 'root'], ['leaf', 'issuer']] as const) {
-    openssl('req', '-new', '-key', `${name}.key`, '-subj', `/CN=${name}`, '-out', `${name}.csr`)
-    openssl('x509', '-req', '-in', `${name}.csr`, '-CA', `${issuer}.pem`, '-CAkey', `${issuer}.key`, '-CAcreateserial',
-      '-days', String(days), '-extfile', `${name}.ext`, '-out', `${name}.pem`)
-  }
+  make('issuer', join(sharedRoot(), 'root'), ca)
+  const leaf = make('leaf', 'issuer', ofLeaf.join('\n'))
   const read = (name: string): string => fs.readFileSync(join(folder, name), 'utf8')
-  const privatePem = read('leaf.key')
-  const { publicKey } = new X509Certificate(read('leaf.pem'))
-  const publicPem = publicKey.export({ type: 'spki', format: 'pem' }).toString()
-  return {
-    folder,
-    issuers: [new X509Certificate(read('issuer.pem'))],
-    chain: read('leaf.pem') + read('issuer.pem'),
-    leaf: { privateKey: createPrivateKey(privatePem), publicKey, privatePem, publicPem }
-  }
+  const issuers = [new X509Certificate(read('issuer.pem'))]
+  return { folder, issuers, chain: read('leaf.pem') + read('issuer.pem'), leaf }
 }
 
 type Authority = ReturnType<typeof makeAuthority>
@@ -361,8 +373,8 @@ t.test('K95: the trust file names the issuer of a certificate, or the certificat
   const folder = t.testdir({ demo: skill('demo') })
   const make = (name: string, options = {}) => makeAuthority(join(folder, name), options)
   const [acme, other] = [make('acme'), make('other', { more: 'authorityKeyIdentifier=none' })]
-  const certificate = ({ folder }: Authority, name: string) => new X509Certificate(fs.readFileSync(join(folder, name)))
-  const [leaf, root] = [certificate(acme, 'leaf.pem'), certificate(acme, 'root.pem')]
+  const certificate = (folder: string, name: string) => new X509Certificate(fs.readFileSync(join(folder, name)))
+  const [leaf, root] = [certificate(acme.folder, 'leaf.pem'), certificate(sharedRoot(), 'root.pem')]
   const rows = [
     { name: 'its issuer', signer: acme, issuers: acme.issuers, status: 'valid' },
     { name: 'two, and one is its issuer', signer: acme, issuers: [...other.issuers, ...acme.issuers], status: 'valid' },
@@ -378,7 +390,7 @@ t.test('K95: the trust file names the issuer of a certificate, or the certificat
   }
   const payload = statementAbout(join(folder, 'demo'))
   const signed = dsse.preAuthEncoding(PAYLOAD_TYPE, payload)
-  const signature = signBytes('sha384', signed, createPrivateKey(other.leaf.privatePem))
+  const signature = signBytes('sha384', signed, other.leaf.privateKey)
   const bundle = formatBundle({ payload, signature, keyHint: undefined, certificates: [leaf.raw] })
   fs.writeFileSync(join(folder, 'demo/skill.oms.sig'), bundle)
   const [verified] = await verify(join(folder, 'demo'), trustOf([{ issuers: acme.issuers }]).policy)
