@@ -74,11 +74,16 @@ interface AuditLine {
   readonly outcome: string
   readonly door: string
   readonly principal: object
+  readonly source: { readonly address: string }
   readonly target: Readonly<Record<string, unknown>>
   readonly [name: string]: unknown
 }
 
 const NO_OUTPUT: LineOutput = { dropped: 0, problem: undefined, write () {}, flush () {}, end: async () => 0 }
+
+function parse (text: string): AuditLine[] {
+  return text.split('\n').filter((line) => line !== '').map((line) => JSON.parse(line) as AuditLine)
+}
 
 /** A log whose lines are at hand. */
 function recordLog () {
@@ -120,7 +125,7 @@ async function buildAudited (t: Test, { files = FILES, salt, problem, ...options
       plug: (skills) => [audit.plugin, ...options.plug?.(skills) ?? []]
     }
   })
-  const lines = () => text.split('\n').filter((line) => line !== '').map((line) => JSON.parse(line) as AuditLine)
+  const lines = () => parse(text)
   return {
     ...service,
     audit,
@@ -204,8 +209,7 @@ t.test('K73: every route, dialect, tool and method of MCP leaves exactly one lin
     // The line of a request whose answer reads nothing follows all of those before it.
     await app.inject('/skills/end-of-the-lines')
     for (;;) {
-      const lines = text().slice(before).split('\n').filter((line) => line !== '').map((line) =>
-        JSON.parse(line) as AuditLine)
+      const lines = parse(text().slice(before))
       if (lines.at(-1)?.target['skill'] !== 'end-of-the-lines') {
         await new Promise((resolve) => setTimeout(resolve, 5))
         continue
@@ -232,28 +236,28 @@ t.test('K73: every route, dialect, tool and method of MCP leaves exactly one lin
     'those below, and the streams')
 
   for (const [url, event] of [['/', 'skill.list'], ['/?q=demo', 'skill.search']]) {
-    t.match(await linesOf({ url: String(url), headers: { accept: 'text/html,*/*;q=0.8' } }),
-      [{ event, door: 'ui', outcome: 'success' }], 'the same for browsers')
+    const lines = await linesOf({ url: String(url), headers: { accept: 'text/html,*/*;q=0.8' } })
+    t.match(lines, [{ event, door: 'ui', outcome: 'success' }], 'the same for browsers')
   }
-  for (const [query, lines] of [['toolset=wave&format=anthropic', 1], ['toolset=all&format=mcp', 1],
-    ['toolset=all', 0], ['toolset=reader&format=mcp', 0]] as const) {
+  for (const [query, lines] of [
+    ['toolset=wave&format=anthropic', 1], ['toolset=all&format=mcp', 1], ['toolset=all', 0],
+    ['toolset=reader&format=mcp', 0]
+  ] as const) {
     const found = await linesOf({ url: `/agent/tools?${query}` })
     t.match(found, [{ event: 'skill.list', door: 'rest', outcome: 'success', target: { skills: 1 } }].slice(0, lines),
       `${query}: descriptions with all skills`)
     t.equal(found.length, lines, query)
   }
   for (const { name, example } of DIALECTS) {
-    const [line, ...others] = await linesOf(
-      json('/agent/tool-call', JSON.parse(JSON.stringify(example).replaceAll('calculator', 'demo'))))
-    t.match(line,
-      { event: 'skill.read', outcome: 'success', door: /^tool-call\/\w/, target: { skill: 'demo', root: 'skills' } },
-      name)
-    t.strictSame(others, [], name)
+    const body: unknown = JSON.parse(JSON.stringify(example).replaceAll('calculator', 'demo'))
+    const lines = await linesOf(json('/agent/tool-call', body))
+    const target = { skill: 'demo', root: 'skills' }
+    t.match(lines, [{ event: 'skill.read', outcome: 'success', door: /^tool-call\/\w/, target }], name)
+    t.equal(lines.length, 1, name)
   }
   for (const { name } of createTools()) {
-    const lines = await linesOf(json(`/agent/tools/${name}`,
-      { skill_name: 'demo', skill: 'demo', file_path: 'a.txt', query: 'demo' }))
-    t.equal(lines.length, 1, name)
+    const all = { skill_name: 'demo', skill: 'demo', file_path: 'a.txt', query: 'demo' }
+    t.equal((await linesOf(json(`/agent/tools/${name}`, all))).length, 1, name)
   }
   for (const [method, params] of Object.entries(MCP_METHODS)) {
     const lines = await linesOf(modern(method, params('demo')))
@@ -289,13 +293,11 @@ t.test('K73: every route, dialect, tool and method of MCP leaves exactly one lin
   t.strictSame([...members].filter((member) => !documented.has(member)), [], 'members without a line in the table')
   t.ok(members.size >= 10)
   const ofTarget = table.find(({ names }) => names.includes('target'))?.meaning ?? ''
-  t.strictSame(
-    [...new Set(found.flatMap(({ target }) => Object.keys(target)))].filter((member) =>
-      !ofTarget.includes(`\`${member}`)), [], 'members of target')
+  const targets = new Set(found.flatMap(({ target }) => Object.keys(target)))
+  t.strictSame([...targets].filter((member) => !ofTarget.includes(`\`${member}`)), [], 'members of target')
   const ofApi = table.find(({ names }) => names.includes('door'))?.meaning ?? ''
-  t.strictSame(
-    [...new Set(found.map(({ door }) => door.replace(/^tool-call\/.*/, 'tool-call/')))].filter((door) =>
-      !ofApi.includes(`\`${door}\``)), [], 'endpoints')
+  const apis = new Set(found.map(({ door }) => door.replace(/^tool-call\/.*/, 'tool-call/')))
+  t.strictSame([...apis].filter((api) => !ofApi.includes(`\`${api}\``)), [], 'APIs')
 })
 
 t.test('K61: no line holds a token that a caller puts where a name belongs', async (t) => {
@@ -433,26 +435,23 @@ t.test('K73: with a salt no name and no address is in it, and equal ones stay eq
   const ann: Principal = {
     id: 'jwt:https://login.example/ann', name: 'ann', kind: 'jwt', groups: ['docs'], scopes: new Set(), view: ''
   }
-  const login = fp(
-    async (app) => {
-      app.addHook('onRequest',
-        async (request) => { if (request.url === '/catalog') request.principal = ann })
-    })
+  const login = fp(async (app) => {
+    app.addHook('onRequest', async (request) => { if (request.url === '/catalog') request.principal = ann })
+  })
   const { fetch, text, audit } = await buildAudited(t, { salt: 'a salt of some length', plug: () => [login] })
   for (const path of ['/skills', '/skills', '/catalog', '/catalog']) {
     await fetch(path, { headers: { 'x-forwarded-for': '203.0.113.7' } })
   }
   await audit.close()
   t.notMatch(text(), /ann|login/)
-  const [, , ...ofAnn] = text().trim().split('\n').map((line) => (JSON.parse(line) as AuditLine).principal)
+  const [, , ...ofAnn] = parse(text()).map(({ principal }) => principal)
   t.match(ofAnn, Array(2).fill({ kind: 'jwt', id: /^[\da-f]{24}$/, groups: ['docs'] }))
   t.strictSame(ofAnn[0], ofAnn[1])
   t.notMatch(text(), '127.0.0.1')
   t.notMatch(text(), '203.0.113.7')
-  const addresses = text().trim().split('\n').slice(0, 2).map((line) =>
-    (JSON.parse(line) as { readonly source: { readonly address: string } }).source.address)
-  t.match(addresses[0], /^[\da-f]{24}$/)
-  t.equal(addresses[0], addresses[1])
+  const [one, two] = parse(text()).map(({ source }) => source.address)
+  t.match(one, /^[\da-f]{24}$/)
+  t.equal(one, two)
 })
 
 t.test('K73: an address without valid credentials has twenty lines a minute, and then one with ' +
@@ -464,8 +463,7 @@ t.test('K73: an address without valid credentials has twenty lines a minute, and
   for (let i = 0; i < 25; i++) await app.inject({ url: '/skills', remoteAddress: '192.0.2.1' })
   await app.inject({ url: '/skills', remoteAddress: '192.0.2.2' })
   await audit.close()
-  const lines = text().trim().split('\n').map((line) => JSON.parse(line) as AuditLine).filter(({ event }) =>
-    event === 'auth.failed')
+  const lines = parse(text()).filter(({ event }) => event === 'auth.failed')
   t.equal(lines.length, 22)
   t.match(lines.at(-1), { outcome: 'denied', target: { count: 5 }, source: { address: '192.0.2.1' } })
 })

@@ -7,7 +7,7 @@ import type { Root } from '../../src/core/roots/root.ts'
 import { Shutdown } from '../../src/http/shutdown.ts'
 import { createMetrics } from '../../src/observe/metrics.ts'
 import { listenForMetrics } from '../../src/observe/metrics-server.ts'
-import { buildService, type ServiceOptions } from '../helper/build.ts'
+import { buildService, type Files, type ServiceOptions } from '../helper/build.ts'
 import { listenRequest, modernRequest } from '../helper/mcp.ts'
 import { jsonRequest, openRaw, rawRequest, request } from '../helper/raw-http.ts'
 import { skill, skillText, startManager, until } from '../helper/skills.ts'
@@ -19,11 +19,10 @@ const FILES = {
 
 type Labels = Readonly<Record<string, string>>
 
-async function buildMeasured (t: Test, options: ServiceOptions = {},
-  files: typeof FILES | Record<string, object> = FILES) {
+async function buildMeasured (t: Test, options: ServiceOptions = {}, files: Files = FILES) {
   let metrics: ReturnType<typeof createMetrics> | undefined
   const service = await buildService(t, {
-    files: files as typeof FILES,
+    files,
     options: {
       ...options,
       observe: (skills) => {
@@ -74,20 +73,21 @@ t.test('K71: calls of tools are counted by tool, dialect and outcome, and MCP re
   ])
   await post('/agent/tools/list_skills', {})
   for (const [method, params] of [
-    ['tools/call', { name: 'get_skill', arguments: { skill_name: 'none' } }], ['tools/list', {}], ['resources/read',
-      { uri: 'skill://none/x' }], ['strange/method', {}]
+    ['tools/call', { name: 'get_skill', arguments: { skill_name: 'none' } }], ['tools/list', {}],
+    ['resources/read', { uri: 'skill://none/x' }], ['strange/method', {}]
   ] as const) await (await globalThis.fetch(`${url}/mcp`, modernRequest({ method, params }))).text()
   for (const [tool, dialect, outcome] of [
     ['get_skill', 'openai', 'ok'], ['get_skill', 'openai', 'error'], ['_unknown', 'openai', 'refused'],
     ['list_skills', 'rest', 'ok'], ['get_skill', 'mcp', 'error']
   ] as const) {
-    t.equal(await value('skillserve_tool_calls_total', { tool, dialect, outcome }), 1,
-    `${tool} ${dialect} ${outcome}`)
+    const found = await value('skillserve_tool_calls_total', { tool, dialect, outcome })
+    t.equal(found, 1, `${tool} ${dialect} ${outcome}`)
   }
-  for (const [method, error] of [['tools/call', 'tool_error'], ['tools/list', ''],
-    ['resources/read', '-32602']] as const) {
-    t.equal(await value('mcp_server_operation_duration_seconds_count',
-      { mcp_method_name: method, error_type: error }), 1, method)
+  for (const [method, error] of [
+    ['tools/call', 'tool_error'], ['tools/list', ''], ['resources/read', '-32602']
+  ] as const) {
+    const labels = { mcp_method_name: method, error_type: error }
+    t.equal(await value('mcp_server_operation_duration_seconds_count', labels), 1, method)
   }
   t.notMatch((await fetch('/')).text, 'metrics')
 })
@@ -101,8 +101,8 @@ t.test('K71: requests are counted by method, pattern of the route and status, wi
   await fetch('/skills/demo', { headers: { 'if-none-match': headers.get('etag') ?? '' } })
   await fetch('/skills/nothing')
   await counted(4)
-  const series = async (name: string, status: string,
-    more: Labels = {}) => await value(`http_server_request_duration_seconds_${name}`,
+  const series = async (name: string, status: string, more: Labels = {}) => await value(
+    `http_server_request_duration_seconds_${name}`,
     { http_request_method: 'GET', http_route: '/skills/:name', http_response_status_code: status, ...more })
   t.strictSame([await series('count', '200'), await series('count', '304'), await series('count', '404')], [2, 1, 1])
   t.equal(await series('bucket', '200', { le: '+Inf' }), 2)
@@ -159,8 +159,8 @@ t.test('K71: random URLs, methods, skills and tools add no series', async (t) =>
   for (let i = 0; i < 50; i++) {
     for (const asked of [
       request('GET', `/skills/none-${i}`), request('GET', `/none-${i}/x?y=${i}`),
-      request(i % 2 === 0 ? 'DELETE' : 'PURGE', `/skills/${i}`), jsonRequest('POST', '/agent/tool-call',
-        { name: `none_${i}`, arguments: {} })
+      request(i % 2 === 0 ? 'DELETE' : 'PURGE', `/skills/${i}`),
+      jsonRequest('POST', '/agent/tool-call', { name: `none_${i}`, arguments: {} })
     ]) await connection.send(asked).response()
   }
   await counted(205)
@@ -220,9 +220,8 @@ t.test('K68 K71: what overload refuses is counted, and no other 503', async (t) 
     await buildMeasured(t, { overload: { maxEventLoopDelay: Number.MIN_VALUE, sampleInterval: 10 }, shutdown })
   await until(() => app.isUnderPressure())
   shutdown.isStopping = true
-  t.strictSame(
-    await Promise.all(['/skills', '/skills/demo', '/readyz'].map(async (path) => (await fetch(path)).status)), [503,
-      503, 503])
+  const answers = await Promise.all(['/skills', '/skills/demo', '/readyz'].map(async (path) => await fetch(path)))
+  t.strictSame(answers.map(({ status }) => status), [503, 503, 503])
   await counted(3)
   t.equal(await value('skillserve_overload_refusals_total'), 2)
 })
@@ -232,16 +231,13 @@ t.test('K71: reads are counted by skill, for names of the catalog alone', async 
     bare: {},
     pdf: { 'SKILL.md': skillText('other') },
     'pdf-tools': { 'SKILL.md': skillText('pdf') },
-    ...{
-      gone: skill('gone')
-    }
+    gone: skill('gone')
   })
   for (const name of ['pdf', ' pdf ', 'other', 'none']) await post('/agent/tools/skill', { skill: name })
   for (const name of ['bare', 'gone', 'invented']) await fetch(`/skills/${name}`)
   await fetch('/skills/gone', { method: 'HEAD' })
-  await globalThis.fetch(`${url}/mcp`,
-    modernRequest({ method: 'resources/read', params: { uri: 'skill://pdf/SKILL.md' } })).then((response) =>
-    response.text())
+  const read = modernRequest({ method: 'resources/read', params: { uri: 'skill://pdf/SKILL.md' } })
+  await (await globalThis.fetch(`${url}/mcp`, read)).text()
   const reads = async (name: string, api: string) => await value('skillserve_reads_total', { skill: name, door: api })
   await until(async () => await reads('pdf', 'mcp/modern') === 1)
   t.strictSame([await reads('pdf-tools', 'rest'), await reads('pdf', 'rest'), await reads('gone', 'rest')], [2, 1, 1])
@@ -261,11 +257,8 @@ t.test('K71: the text is the format of Prometheus, and promtool accepts it', asy
 
 t.test('K55, K71: on a loopback address the port of the metrics answers only to loopback names', async (t) => {
   for (const [host, foreign] of [['127.0.0.1', 403], ['0.0.0.0', 200]] as const) {
-    const server = await listenForMetrics({
-      metrics: async () => 'up 1\n', contentType: Registry.PROMETHEUS_CONTENT_TYPE
-    }, {
-      host, port: 0
-    })
+    const registry = { metrics: async () => 'up 1\n', contentType: Registry.PROMETHEUS_CONTENT_TYPE }
+    const server = await listenForMetrics(registry, { host, port: 0 })
     t.teardown(async () => { await server.close() })
     const url = `http://127.0.0.1:${new URL(server.url).port}`
     const statusOf = async (name: string) => (await rawRequest(url, request('GET', '/metrics', { host: name }))).status

@@ -216,21 +216,22 @@ t.test('K72: with an SDK that --import loads, requests, tool calls and MCP reque
   const headers = {
     traceparent: `00-${trace}-${span}-01`, authorization: 'Bearer CANARY-TOKEN', cookie: 'x=CANARY-COOKIE'
   }
-  await (await fetch(`${service.url}/skills/demo?revision=current`, { headers })).text()
-  await (await fetch(`${service.url}/catalog?q=CANARY-QUERY`, { headers })).text()
-  await (await fetch(`${service.url}/livez`, { headers })).text()
-  await (await fetch(`${service.url}/skills`)).text()
+  const send = async (path: string, init?: RequestInit) => {
+    const response = await fetch(service.url + path, init)
+    await response.text()
+    return response.status
+  }
+  const post = async (path: string, body: object, more = {}) => await send(path,
+    { method: 'POST', headers: { ...more, 'content-type': 'application/json' }, body: JSON.stringify(body) })
+  for (const path of ['/skills/demo?revision=current', '/catalog?q=CANARY-QUERY', '/livez']) {
+    await send(path, { headers })
+  }
+  await send('/skills')
   const secret = createSecret('link')
-  await (await fetch(`${service.url}//t/${secret}/x`)).text()
-  await (await fetch(`${service.url}/agent/tool-call`, {
-    method: 'POST',
-    headers: {
-      ...headers, 'content-type': 'application/json'
-    },
-    body: JSON.stringify(
-      [{ id: 'a', type: 'function', function: { name: 'get_skill', arguments: '{"skill_name":"none"}' } }])
-  })).text()
-  await (await fetch(`${service.url}/mcp`, modernRequest({
+  await send(`//t/${secret}/x`)
+  await post('/agent/tool-call',
+    [{ id: 'a', type: 'function', function: { name: 'get_skill', arguments: '{"skill_name":"none"}' } }], headers)
+  await send('/mcp', modernRequest({
     method: 'tools/call',
     params: {
       name: 'get_skill',
@@ -242,25 +243,15 @@ t.test('K72: with an SDK that --import loads, requests, tool calls and MCP reque
         baggage: 'team=docs'
       }
     }
-  }, { traceparent: headers.traceparent }))).text()
-  await (await fetch(`${service.url}/agent/tools/skill`,
-    { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"skill":"other"}' })).text()
+  }, { traceparent: headers.traceparent }))
+  await post('/agent/tools/skill', { skill: 'other' })
 
+  const { traceparent } = headers
   const message = { jsonrpc: '2.0', id: 1, method: 'STRANGE/method' }
-  const strange = [
-    modernRequest(message), modernRequest({ method: 'tools/call', params: { name: 'STRANGE-tool', arguments: {} } }),
-    {
-      method: 'POST',
-      headers: {
-        'content-type': 'application/json', accept: 'application/json, text/event-stream'
-      },
-      body: JSON.stringify(message)
-    }
-  ]
-  for (const init of strange) {
-    await (await fetch(`${service.url}/mcp`,
-      { ...init, headers: { ...init.headers as Record<string, string>, traceparent: headers.traceparent } })).text()
-  }
+  await send('/mcp', modernRequest(message, { traceparent }))
+  const params = { name: 'STRANGE-tool', arguments: {} }
+  await send('/mcp', modernRequest({ method: 'tools/call', params }, { traceparent }))
+  await post('/mcp', message, { accept: 'application/json, text/event-stream', traceparent })
 
   const open = new AbortController()
   const { signal } = open
@@ -280,10 +271,8 @@ t.test('K72: with an SDK that --import loads, requests, tool calls and MCP reque
   open.abort()
 
   const third = 'c'.repeat(32)
-  const ask = async (path: string, init: RequestInit = {}) => {
-    const more = { traceparent: `00-${third}-${span}-01`, 'content-type': 'application/json' }
-    return (await fetch(service.url + path, { ...init, headers: more })).status
-  }
+  const own = { traceparent: `00-${third}-${span}-01`, 'content-type': 'application/json' }
+  const ask = async (path: string, init: RequestInit = {}) => await send(path, { ...init, headers: own })
   t.equal(await ask('/skills/none'), 404)
   t.equal(await ask('/catalog?limit=none'), 400)
   t.equal(await ask('/agent/tool-call', { method: 'POST', body: '{' }), 400)
@@ -304,21 +293,20 @@ t.test('K72: with an SDK that --import loads, requests, tool calls and MCP reque
   const spans = sdk.spans().filter((line) => line.trace !== third)
   const named = (name: string) => spans.filter((line) => line.name === name)
 
-  t.match(named('GET /skills/:name'),
-    [{
-      kind: 1,
-      trace,
-      parent: span,
-      attributes: {
-        'http.request.method': 'GET',
-        'http.route': '/skills/:name',
-        'url.path': '/skills/demo',
-        'url.scheme': 'http',
-        'server.address': '127.0.0.1',
-        'client.address': '127.0.0.1',
-        'skillserve.skill': 'demo'
-      }
-    }])
+  t.match(named('GET /skills/:name'), [{
+    kind: 1,
+    trace,
+    parent: span,
+    attributes: {
+      'http.request.method': 'GET',
+      'http.route': '/skills/:name',
+      'url.path': '/skills/demo',
+      'url.scheme': 'http',
+      'server.address': '127.0.0.1',
+      'client.address': '127.0.0.1',
+      'skillserve.skill': 'demo'
+    }
+  }])
   t.strictSame(named('GET /livez'), [])
   const [request] = named('POST /agent/tool-call')
   const [failed, called] = named('execute_tool get_skill')
@@ -361,9 +349,9 @@ t.test('K72: with an SDK that --import loads, requests, tool calls and MCP reque
     service.log().find(({ msg, url }) => msg === 'request completed' && String(url).split('?', 1)[0] === path)
   t.match(inLog('/skills/demo'), { trace_id: trace, span_id: named('GET /skills/:name')[0]?.id, trace_flags: '01' })
   t.match(inLog('/mcp'), { trace_id: other, span_id: operation?.id }, 'the span of the message')
-  const [own] = named('GET /skills')
-  t.match(inLog('/skills'), { trace_id: own?.trace, span_id: own?.id }, 'a trace that begins here')
-  t.notOk(own?.trace === trace)
+  const [first] = named('GET /skills')
+  t.match(inLog('/skills'), { trace_id: first?.trace, span_id: first?.id }, 'a trace that begins here')
+  t.not(first?.trace, trace)
 })
 
 t.test('K67 K73: settings that no service starts with are an error without their secrets', async (t) => {
