@@ -4,8 +4,7 @@
  */
 export { SkillManager, createSkillManager } from './core/skill-manager.ts'
 export type { SkillManagerOptions } from './core/skill-manager.ts'
-export { createChangeFeed } from './core/events/change-feed.ts'
-export type { ChangeFeed, ChangeFeedOptions, FeedEvent } from './core/events/change-feed.ts'
+export type { ChangeFeed, FeedEvent } from './core/events/change-feed.ts'
 export { parseSkillFile } from './library/parse-skill-file.ts'
 export type { ParsedSkillFile } from './library/parse-skill-file.ts'
 export { createSkillTool } from './library/create-skill-tool.ts'

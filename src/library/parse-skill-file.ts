@@ -1,12 +1,13 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
-import { errorCode } from '../core/shared/system-errors.ts'
 import { mainFileError, SkillError } from '../core/shared/errors.ts'
 import { MAX_MAIN_FILE_BYTES } from '../core/shared/limits.ts'
 import { preventsUse } from '../core/format/findings.ts'
 import { parseSkillBytes } from '../core/format/main-file.ts'
 import type { Frontmatter, SkillMetadata } from '../core/shared/skill.ts'
 import { decodeUtf8 } from '../core/read/decode.ts'
+import { asRefused } from '../core/read/refused.ts'
+import { mainFileSentence } from '../core/revisions/refusal-sentences.ts'
 
 /** The result of `parseSkillFile`, as its source document defines it. */
 export interface ParsedSkillFile {
@@ -60,21 +61,8 @@ function readMainFile (path: string, folderName: string): { bytes: Buffer, conte
     const content = decodeUtf8(bytes)
     return content === undefined ? mainFileError.notUtf8(folderName) : { bytes, content }
   } catch (error) {
-    return toMainFileError(error, folderName)
+    return mainFileSentence(asRefused(error), folderName)
   } finally {
     if (descriptor !== undefined) closeSync(descriptor)
-  }
-}
-
-function toMainFileError (error: unknown, folderName: string): SkillError {
-  switch (errorCode(error)) {
-    case 'ENOENT':
-    case 'ENOTDIR':
-      return mainFileError.notFound(folderName)
-    case 'EACCES':
-    case 'EPERM':
-      return mainFileError.permissionDenied(folderName, error)
-    default:
-      return mainFileError.unreadable(folderName, error)
   }
 }

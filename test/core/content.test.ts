@@ -115,7 +115,7 @@ t.test('K45: any legal name survives the way through other programs', {
       t.strictSame(filesIn(join(base, `read-${index}`)), filesIn(join(base, 'root/demo')), `run ${run}`)
     }
     await manager.close()
-  }), { numRuns: 4 })
+  }), { numRuns: 2 })
 })
 
 t.test('K53: without kept revisions a change ends an archive that is sent, and it is never complete', async (t) => {

@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import {
-  type ChangeFeed, createChangeFeed, type FeedEvent, MAX_RECENT_EVENTS, type SkillChange
+  type ChangeFeed, type FeedEvent, MAX_RECENT_EVENTS, type SkillChange
 } from '../../src/core/events/change-feed.ts'
 import type { SkillManager } from '../../src/core/skill-manager.ts'
 import type { View } from '../../src/core/view.ts'
@@ -191,8 +191,7 @@ t.test('K92: equal skills have an equal revision, with any history, which anybod
 t.test('K52 K92: a skill that comes during the first reading is reported, and no id of that time is known', async (t) => {
   const root = t.testdir(Object.fromEntries(numbered(50).map((name) => [name, skill(name)])))
   const skills = await startManager(t, [root])
-  const feed = createChangeFeed({ skills })
-  t.teardown(() => { feed.close() })
+  const { feed } = skills
   const events: FeedEvent[] = []
   feed.subscribe((event) => { events.push(event) })
   const start = feed.position

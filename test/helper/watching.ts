@@ -2,7 +2,7 @@ import fs from 'node:fs'
 import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import type { Test } from 'tap'
-import { type ChangeFeed, createChangeFeed, type FeedEvent } from '../../src/core/events/change-feed.ts'
+import type { ChangeFeed, FeedEvent } from '../../src/core/events/change-feed.ts'
 import { createSkillManager, type SkillManager, type SkillManagerOptions } from '../../src/core/skill-manager.ts'
 import { type SkillStatus, statusOf } from '../../src/http/readiness.ts'
 import { logCatalog } from '../../src/operator/catalog-log.ts'
@@ -66,11 +66,10 @@ export function numbered (count: number, prefix = 'skill'): string[] {
 export async function follow (t: Test, root: string, options: Partial<SkillManagerOptions> = {}) {
   // Older than any step of a timestamp, so that new skills of a test count as settled.
   const skills = await startWatching(t, root, { disk: createFaultyDisk({ ageMs: 60_000 }), ...options })
-  const feed = createChangeFeed({ skills })
+  const { feed } = skills
   const events: FeedEvent[] = []
   let taken = 0
   feed.subscribe((event) => { if (event.type !== 'position') events.push(event) })
-  t.teardown(() => { feed.close() })
   await until(() => feed.revision !== undefined, 120_000)
   return {
     skills,

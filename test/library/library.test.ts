@@ -63,8 +63,8 @@ t.test('K33: a file that cannot be read is a validation error', async t => {
     ['folder', "SKILL.MD not found for skill 'demo'"],
     ['latin1.md', "SKILL.MD contains invalid UTF-8 for skill 'demo'"],
     ['large.md', "SKILL.MD too large (>1MB) for skill 'demo'"],
-    ['loop', "Error reading SKILL.MD for skill 'demo'"],
-    ['nul\0.md', "Error reading SKILL.MD for skill 'demo'"]
+    ['loop', "SKILL.MD not found for skill 'demo'"],
+    ['nul\0.md', "SKILL.MD not found for skill 'demo'"]
   ]
   if (process.getuid?.() !== 0) rows.push(['locked.md', "Permission denied reading SKILL.MD for skill 'demo'"])
   for (const [name, error] of rows) {

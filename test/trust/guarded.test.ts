@@ -2,7 +2,6 @@ import fs from 'node:fs'
 import { basename, join } from 'node:path'
 import t, { type Test } from 'tap'
 import { openRoots } from '../../src/config/roots.ts'
-import { createChangeFeed } from '../../src/core/events/change-feed.ts'
 import { SILENT } from '../../src/core/shared/log.ts'
 import { StateFolder } from '../../src/sources/publish/state-folder.ts'
 import { TrustPolicy } from '../../src/trust/trust-policy.ts'
@@ -75,8 +74,7 @@ t.test('K95: a change of any file takes a skill away, its return brings it back,
   const base = t.testdir({ demo: skill('demo', { scripts: { 'run.sh': 'echo 1' } }), other: skill('other') })
   const { policy } = lockOf({ demo: [await revisionOf(t, base, 'demo')] })
   const { skills: manager } = await startGuarded(t, base, policy)
-  const feed = createChangeFeed({ skills: manager })
-  t.teardown(() => { feed.close() })
+  const { feed } = manager
   const events: string[] = []
   feed.subscribe((event) => { if ('name' in event) events.push(`${event.type} ${event.name}`) })
   // The copies are new, and so is each of them to a feed that has just begun.

@@ -26,10 +26,6 @@ interface FollowedSkills {
   isGranted (root: string, name: string): boolean
 }
 
-export interface ChangeFeedOptions {
-  readonly skills: FollowedSkills
-}
-
 /**
  * The changes of the skills of one view, any of their files included, and the revision of all of them: what the ledger
  * records, as the view sees it. Only its listeners keep a feed alive. Ids come from content, so that a client resumes
@@ -38,7 +34,6 @@ export interface ChangeFeedOptions {
 export class ChangeFeed {
   readonly #skills: FollowedSkills
   readonly #ledger: Ledger
-  readonly #stops = new Set<() => void>()
   /** Sum of the parts of all skills, as of a version of the ledger. */
   #sum = 0n
   #version = -1
@@ -81,22 +76,23 @@ export class ChangeFeed {
       for (const event of missed ?? [{ type: 'reset', id: this.position } as const]) listener(event)
     }
     let wasComplete = this.#isComplete
-    const stop = this.#follow((change) => { if (!isWaiting) listener({ id: this.position, ...change }) }, () => {
+    let stop: (() => void) | undefined = this.#follow((change) => {
+      if (!isWaiting) listener({ id: this.position, ...change })
+    }, () => {
       if (isWaiting) resume()
       else if (this.#isComplete && !wasComplete) listener({ type: 'position', id: this.position })
       wasComplete = this.#isComplete
     })
     this.#ledger.readers++
     resume()
-    return () => { if (stop()) this.#ledger.readers-- }
+    return () => {
+      if (stop !== undefined) this.#ledger.readers--
+      stop?.()
+      stop = undefined
+    }
   }
 
-  close (): void {
-    for (const stop of this.#stops) stop()
-  }
-
-  /** Returns a function that ends this, and returns whether it did. */
-  #follow (onSeen: (change: SkillChange) => void, onFilled = (): void => {}): () => boolean {
+  #follow (onSeen: (change: SkillChange) => void, onFilled = (): void => {}): () => void {
     const ledger = this.#ledger
     const onChange = (change: LedgerChange): void => {
       const seen = this.#seen(change)
@@ -109,12 +105,7 @@ export class ChangeFeed {
     }
     ledger.on('change', onChange).on('filled', onFilled)
     ledger.start()
-    const stop = (): boolean => {
-      ledger.off('change', onChange).off('filled', onFilled)
-      return this.#stops.delete(stop)
-    }
-    this.#stops.add(stop)
-    return stop
+    return () => { ledger.off('change', onChange).off('filled', onFilled) }
   }
 
   get #isComplete (): boolean {
@@ -162,10 +153,6 @@ export class ChangeFeed {
     }
     return this.#sum
   }
-}
-
-export function createChangeFeed ({ skills }: ChangeFeedOptions): ChangeFeed {
-  return new ChangeFeed(skills)
 }
 
 /** A sum modulo 2^256 as 64 hex digits. */

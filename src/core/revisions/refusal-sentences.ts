@@ -1,7 +1,9 @@
-import { mainFileError, fileError, skillError } from '../shared/errors.ts'
+import { mainFileError, fileError, type SkillError, skillError } from '../shared/errors.ts'
 import { isPassedOver, RefusedError } from '../read/refused.ts'
 
 /** Turns a refusal of a main file into `get_skill`'s sentence. Other errors stay as they are. */
+export function mainFileSentence (error: RefusedError, name: string): SkillError
+export function mainFileSentence (error: unknown, name: string): unknown
 export function mainFileSentence (error: unknown, name: string): unknown {
   if (!(error instanceof RefusedError)) return error
   if (isPassedOver(error.refusal)) return mainFileError.notFound(name)

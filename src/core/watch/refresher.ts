@@ -69,7 +69,6 @@ export class Refresher extends EventEmitter<{ refreshed: [refresh: Refresh] }> {
         if (this.#followers.has(root)) continue
         const follower = this.#createFollower(root)
         this.#followers.set(root, follower)
-        root.isIndexed = true
         void follower.start()
       }
       await Promise.all(gone.map(([, follower]) => follower.close()))
