@@ -1,7 +1,7 @@
 import { isAbsolute, join } from 'node:path'
 import type { CoreLog } from '../core/shared/log.ts'
-import { isAddress, parseAddress } from '../sources/address/address.ts'
-import { kindOf, type RootSpec } from '../sources/kinds.ts'
+import { isAddress } from '../sources/address/address.ts'
+import { checkSources, parseAddress, type RootSpec } from '../sources/kinds.ts'
 import { checkStateFolder, StateFolder } from '../sources/publish/state-folder.ts'
 import { type PreparedSources, Sources, withNames } from '../sources/sources.ts'
 import { readConfigFile } from './config-file.ts'
@@ -53,9 +53,9 @@ export async function openRoots (
  */
 export async function checkRoots (config: RootsConfig, env: Environment): Promise<ReturnType<typeof withNames>> {
   const { specs, served } = await readRoots(config)
-  const fetched = specs.flatMap((spec) => spec.kind === 'folder' ? [] : spec)
-  if (fetched.length > 0) await checkStateFolder(config.stateDir ?? defaultStateDir(env), served)
-  for (const spec of fetched) await kindOf(spec).check?.(spec, env)
+  const isFetched = specs.some(({ kind }) => kind !== 'folder')
+  if (isFetched) await checkStateFolder(config.stateDir ?? defaultStateDir(env), served)
+  await checkSources(specs, env)
   return withNames(specs)
 }
 

@@ -3,7 +3,8 @@ import { LAYOUTS } from '../layout/layout.ts'
 import { decodePercent } from '../core/shared/text.ts'
 import { isSubnet } from '../http/request/client-address.ts'
 import { parseHost, parseListenHost, parseOrigin } from '../http/request/hosts.ts'
-import { isAddress, outlineOf, parseAddress } from '../sources/address/address.ts'
+import { isAddress, outlineOf } from '../sources/address/address.ts'
+import { parseAddress } from '../sources/kinds.ts'
 import { ConfigError, type Setting } from '../operator/setting.ts'
 
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const

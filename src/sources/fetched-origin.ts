@@ -1,19 +1,19 @@
 import { hash } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
-import { readdir } from 'node:fs/promises'
+import { mkdir, readdir } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { LimitFunction } from 'p-limit'
-import { findSkills } from '../layout/find-skills.ts'
 import { baseName } from '../core/shared/paths.ts'
 import type { CoreLog } from '../core/shared/log.ts'
+import { findSkills } from '../layout/find-skills.ts'
 import type { Environment } from '../operator/setting.ts'
-import { DEFAULT_TIMEOUT_MS, type Fetched, type SourceKind } from './address/source-kind.ts'
+import type { Fetched, SourceKind } from './address/source-kind.ts'
 import type { Source } from './kinds.ts'
 import { FolderLock } from './publish/folder-lock.ts'
 import { findPackaged } from './publish/packages.ts'
 import { brokenParts, planOf, reportOf } from './publish/plan.ts'
-import { type PublishedState, Publisher } from './publish/publisher.ts'
+import { Publisher } from './publish/publisher.ts'
 import { checkEntries, SourceTree } from './publish/source-tree.ts'
 import { readSecretFile } from './secrets.ts'
 import { SourceError } from './source-error.ts'
@@ -24,6 +24,8 @@ const SPACING_MS = 5_000
 
 /** Pause between two looks at what another process publishes. */
 const FOLLOW_MS = 2_000
+
+const DEFAULT_TIMEOUT_MS = 120_000
 
 /** A state that is about to be published. */
 export interface Candidate {
@@ -38,14 +40,12 @@ export type Approve = (candidate: Candidate) => Promise<void>
 
 export interface FetchedOptions {
   readonly source: Source
-  readonly kind: Pick<SourceKind<Source>, 'intervalMs' | 'fetch'>
+  readonly kind: Pick<SourceKind<Source>, 'intervalMs' | 'load'>
   readonly folder: string
   readonly env: Environment
   readonly log: CoreLog
   readonly inTurn: LimitFunction
   readonly approve: Approve
-  /** The source of the same name before a reload: its state is served until the first success of this one. */
-  readonly before?: FetchedOrigin | undefined
 }
 
 /**
@@ -58,21 +58,20 @@ export class FetchedOrigin implements Origin {
   readonly #options: FetchedOptions
   readonly #publisher: Publisher
   readonly #lock: FolderLock
-  #published: PublishedState | undefined
-  /** Whether another source's state is served. */
-  #isInherited = false
+  readonly #timeoutMs: number
   /** The process that fetches, unless it is this one. */
   #owner: string | undefined
 
   constructor (options: FetchedOptions) {
-    const { source, folder, log } = options
+    const { source: { name, prefix = '', timeoutMs = DEFAULT_TIMEOUT_MS }, folder, log } = options
     this.#options = options
+    this.#timeoutMs = timeoutMs
     this.#publisher = new Publisher(folder)
     this.#lock = new FolderLock(folder, () => {
       const sentence = 'another process took over this source while this process was suspended; serving its states'
-      log.warn({ source: source.name }, sentence)
+      log.warn({ source: name }, sentence)
     })
-    this.root = { path: folder, name: source.name, listed: this.#publisher, prefix: source.prefix ?? '' }
+    this.root = { path: folder, name, listed: this.#publisher, prefix }
   }
 
   get intervalMs (): number {
@@ -82,23 +81,22 @@ export class FetchedOrigin implements Origin {
 
   get report (): Origin['report'] {
     const { kind, optional } = this.#options.source
+    const { isInherited, state } = this.#publisher
     return {
-      kind,
-      ...optional === true && { optional },
-      ...this.#isInherited && { state: 'stale' as const },
-      ...this.#published?.status
+      kind, ...optional === true && { optional }, ...isInherited && { state: 'stale' as const }, ...state?.status
     }
   }
 
   async open (): Promise<void> {
     const { source: { name, webhookSecretFile: file }, log } = this.#options
-    this.#published = await this.#publisher.open()
-    if (this.#publisher.isDamaged) {
+    const publisher = this.#publisher
+    await publisher.open()
+    if (publisher.isDamaged) {
       log.warn({ source: name }, 'state in the state folder is damaged or of another version; fetching it again')
     }
-    if (this.#published === undefined) await this.#inherit()
-    if (this.#published !== undefined) {
-      const { revision, changed_at: changedAt } = this.#published.status
+    if (publisher.state === undefined) await this.#inherit()
+    if (publisher.state !== undefined) {
+      const { revision, changed_at: changedAt } = publisher.state.status
       log.info({ source: name, revision, changedAt }, 'serving the last state of this source until it is fetched')
     }
     // The sender does not learn why its hook is refused.
@@ -109,7 +107,7 @@ export class FetchedOrigin implements Origin {
   }
 
   async check (closing: AbortSignal): Promise<void> {
-    if (await this.#isOwner(closing)) await this.#options.inTurn(() => this.#check(closing))
+    if (await this.#isOwner(closing)) await this.#options.inTurn(() => this.#fetch(closing))
   }
 
   /** Lets another process fetch. The folder stays. */
@@ -117,28 +115,21 @@ export class FetchedOrigin implements Origin {
     this.#lock.release()
   }
 
-  /**
-   * Takes the state that this source had under another address: before a reload, or before a restart with an edited
-   * configuration file.
-   */
+  /** Takes the newest state that the source at this place of the configuration file had under another address. */
   async #inherit (): Promise<void> {
-    const { before, folder } = this.#options
+    const { folder } = this.#options
     const place = this.#place
-    let found = before?.root.listed.folders && { publisher: before.#publisher, state: before.#published }
-    if (found === undefined && place !== undefined) {
-      const prefix = basename(folder).replace(/[^-]*$/, '')
-      for (const name of await readdir(dirname(folder))) {
-        if (!name.startsWith(prefix) || name === basename(folder)) continue
-        const publisher = new Publisher(join(dirname(folder), name))
-        const state = await publisher.open().catch(() => undefined)
-        const isNewer = (state?.status.changed_at ?? '') > (found?.state?.status.changed_at ?? '')
-        if (state?.place === place && isNewer) found = { publisher, state }
-      }
+    const prefix = basename(folder).replace(/[^-]*$/, '')
+    let newest = ''
+    for (const name of place === undefined ? [] : await readdir(dirname(folder))) {
+      if (!name.startsWith(prefix) || name === basename(folder)) continue
+      const other = new Publisher(join(dirname(folder), name))
+      await other.open().catch(() => {})
+      const { status: { changed_at: changedAt } = { changed_at: '' }, place: otherPlace } = other.state ?? {}
+      if (otherPlace !== place || changedAt <= newest) continue
+      newest = changedAt
+      this.#publisher.inherit(other)
     }
-    if (found === undefined) return
-    this.#publisher.inherit(found.publisher)
-    this.#published = found.state && { status: found.state.status, memory: {} }
-    this.#isInherited = true
   }
 
   /** Identifies the place in a configuration file where the source stands. */
@@ -149,9 +140,9 @@ export class FetchedOrigin implements Origin {
 
   /** Takes the folder. While another process has it, waits until that one has published a state. */
   async #isOwner (closing: AbortSignal): Promise<boolean> {
-    const { source: { name, timeoutMs = DEFAULT_TIMEOUT_MS }, log } = this.#options
+    const { source: { name }, log } = this.#options
     const wasOurs = await this.#lock.isOurs()
-    const until = performance.now() + timeoutMs
+    const until = performance.now() + this.#timeoutMs
     for (;;) {
       const owner = await this.#lock.acquire()
       if (owner !== undefined && this.#owner === undefined) {
@@ -160,16 +151,12 @@ export class FetchedOrigin implements Origin {
         log.info({ source: name }, 'this process fetches this source from now on; the one before has ended')
       }
       this.#owner = owner
-      const published = await this.#publisher.refresh()
-      if (published !== undefined) {
-        this.#published = published
-        this.#isInherited = false
-      }
+      const hasState = await this.#publisher.refresh()
       if (owner === undefined) {
         if (!wasOurs) await this.#publisher.clean()
         return true
       }
-      if (published !== undefined) return false
+      if (hasState) return false
       if (performance.now() > until) {
         const sentence = 'the process that fetches this source has not published a state yet'
         throw new SourceError('timeout', sentence, { details: owner })
@@ -178,20 +165,25 @@ export class FetchedOrigin implements Origin {
     }
   }
 
-  async #check (closing: AbortSignal): Promise<void> {
+  async #fetch (closing: AbortSignal): Promise<void> {
     const { source, kind, folder, env, log } = this.#options
-    const isWhole = await this.#publisher.restore()
+    const publisher = this.#publisher
+    const isWhole = await publisher.restore()
     if (!isWhole) {
       log.warn({ source: source.name }, 'skills of this source are missing in the state folder; fetching them again')
     }
-    const timeout = AbortSignal.timeout(source.timeoutMs ?? DEFAULT_TIMEOUT_MS)
+    const timeoutMs = this.#timeoutMs
+    const timeout = AbortSignal.timeout(timeoutMs)
     const signal = AbortSignal.any([timeout, closing])
     // Every request of a fetch listens to it, and many run at a time.
     setMaxListeners(0, signal)
-    const known = isWhole && !this.#isInherited ? this.#published?.memory : undefined
+    const known = isWhole && !publisher.isInherited ? publisher.state?.memory : undefined
+    const cache = join(folder, 'cache')
     try {
-      await this.#publisher.withTmp(async (tmp) => {
-        const fetched = await kind.fetch(source, { known, tmp, cache: join(folder, 'cache'), env, signal })
+      await mkdir(cache, { recursive: true, mode: 0o700 })
+      const fetcher = await kind.load()
+      await publisher.withTmp(async (tmp) => {
+        const fetched = await fetcher.fetch(source, { known, tmp, cache, env, signal, timeoutMs })
         if (fetched !== undefined) await this.#publish(fetched, tmp, closing)
       })
     } catch (error) {
@@ -221,19 +213,16 @@ export class FetchedOrigin implements Origin {
     await publisher.add(unpacked, files.read, closing)
     await publisher.add(packaged.skills, packaged.read, closing)
     const changed = publisher.changedAmong(skills)
-    const before = this.#published?.status
+    const before = publisher.state?.status
     const isSame = before?.revision === revision
     const changedAt = isSame ? before.changed_at : new Date().toISOString()
     const place = this.#place
     const status = { revision, changed_at: changedAt, ...reportOf(found, leftOut) }
-    const state = { status, memory, ...place !== undefined && { place } }
     await fetched.confirm?.()
     await approve({ source: name, revision: where, folders: changed })
     closing.throwIfAborted()
     if (!await this.#lock.isOurs()) return
-    await publisher.list(skills, state)
-    this.#published = state
-    this.#isInherited = false
+    await publisher.list(skills, { status, memory, ...place !== undefined && { place } })
     if (isSame) return
     const details = { skills: skills.length, changed: changed.size, layout: found.layout, leftOut: leftOut.length }
     const since = before && { before: before.revision }

@@ -5,7 +5,20 @@ import type { SourceAuth } from './address/source-kind.ts'
 
 const MAX_SECRET_BYTES = 65_536
 
-/** A password or token, read anew each time; undefined where none is configured. */
+export type RequestHeaders = Readonly<Record<string, string>>
+
+/** Returns a token as a header, or a password where the settings have a user name. */
+export async function credentialsOf (auth: SourceAuth, env: Environment): Promise<RequestHeaders> {
+  const secret = await readSecret(auth, env)
+  if (secret === undefined) return {}
+  return auth.username === undefined ? { authorization: `Bearer ${secret}` } : basic(auth.username, secret)
+}
+
+export function basic (username: string, secret: string): { readonly authorization: string } {
+  return { authorization: `Basic ${Buffer.from(`${username}:${secret}`).toString('base64')}` }
+}
+
+/** Reads a password or token, anew each time. Returns undefined where none is configured. */
 export async function readSecret (auth: SourceAuth, env: Environment): Promise<string | undefined> {
   const { secretFile, secretVariable } = auth
   if (secretFile !== undefined) return await readSecretFile(secretFile)
@@ -22,10 +35,10 @@ export async function readSecretFile (path: string): Promise<string> {
   })
   const text = bytes.toString().trim()
   if (text !== '' && text.length <= MAX_SECRET_BYTES && !/[\r\n]/.test(text)) return text
-  throw new SourceError('secret_missing', 'the file of the credentials holds no single line')
+  throw new SourceError('secret_missing', 'the file of the credentials has more than one line, or none')
 }
 
-/** A text of a program or server without secrets, and without what stands before `@` in its addresses. */
+/** Removes secrets from a text of a program or server, and what stands before `@` in its addresses. */
 export function redact (text: string, secrets: readonly string[]): string {
   let clean = text.replace(/\/\/[^\s/@]*@/g, '//…@')
   for (const secret of secrets) {

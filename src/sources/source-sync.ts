@@ -17,18 +17,18 @@ export interface SourceRoot extends RootOptions {
   readonly listed: Listing
 }
 
-/** Where the skills of a root come from. */
+/** Where the skills of a root come from. Times in milliseconds. */
 export interface Origin {
   readonly root: SourceRoot
   /** What the status says of it, other than name, state and times. */
   readonly report: Pick<SourceStatus, 'kind'> & Partial<SourceStatus>
-  /** Time between two checks, in milliseconds. */
+  /** Time between two checks. */
   readonly intervalMs: number
   /** The longest time until a check that failed is repeated. Default: MAX_RETRY_MS. */
   readonly maxRetryMs?: number
   /** The shortest time between two checks that are asked for. */
   readonly spacingMs: number
-  /** Takes up what was published before. Absent: the first check does. */
+  /** Lists what was published before. Absent: the first check does. */
   open? (): Promise<void>
   /** Brings the listing of the root up to date. */
   check (signal: AbortSignal): Promise<void>
@@ -40,9 +40,9 @@ export class SourceSync {
   readonly #origin: Origin
   readonly #log: CoreLog
   readonly #closing = new AbortController()
-  /** Checks now; a call during a check gets one that begins afterwards. */
+  /** Checks now. Calls during a check share one that begins afterwards. */
   readonly checkNow = coalesce(() => this.#check())
-  /** With the number of checks that have failed since. */
+  /** The last failure, and how many checks have failed in a row. */
   #failure: { readonly error: SourceError, readonly since: Date, readonly count: number } | undefined
   #startedAt = -Infinity
   #checkedAt: Date | undefined
@@ -59,10 +59,10 @@ export class SourceSync {
   get status (): SourceStatus {
     const { report, root: { name, listed: { folders } } } = this.#origin
     const { error, since } = this.#failure ?? {}
-    const isThere = folders !== undefined
+    const [good, bad] = folders === undefined ? ['waiting', 'failed'] as const : ['ok', 'stale'] as const
     return {
       name,
-      state: error === undefined ? isThere ? 'ok' : 'waiting' : isThere ? 'stale' : 'failed',
+      state: error === undefined ? good : bad,
       skills: folders?.size ?? 0,
       ...this.#checkedAt !== undefined && { checked_at: this.#checkedAt.toISOString() },
       ...this.#nextAt !== undefined && { next_at: this.#nextAt.toISOString() },
@@ -80,11 +80,10 @@ export class SourceSync {
     this.#checkIn(0)
   }
 
-  /** Something may be new. */
   checkSoon (): void {
     if (this.#isAsked) return
     this.#isAsked = true
-    this.#checkIn(this.#pauseBeforeAsked())
+    this.#checkIn(this.#pause())
   }
 
   async close (): Promise<void> {
@@ -117,15 +116,13 @@ export class SourceSync {
       error = asSourceError(cause)
     }
     this.#note(error)
-    this.#checkIn(this.#isAsked ? this.#pauseBeforeAsked() : this.#pause())
+    this.#checkIn(this.#pause())
   }
 
-  #pauseBeforeAsked (): number {
-    return Math.max(COLLECT_MS, this.#startedAt + this.#origin.spacingMs - performance.now())
-  }
-
+  /** Returns the time until the next check. */
   #pause (): number {
-    const { intervalMs, maxRetryMs = MAX_RETRY_MS } = this.#origin
+    const { intervalMs, maxRetryMs = MAX_RETRY_MS, spacingMs } = this.#origin
+    if (this.#isAsked) return Math.max(COLLECT_MS, this.#startedAt + spacingMs - performance.now())
     if (this.#failure === undefined) return jittered(intervalMs)
     const { error: { retryAfterMs = 0 }, count } = this.#failure
     const pause = Math.min(FIRST_RETRY_MS * 2 ** (count - 1), maxRetryMs)
@@ -138,9 +135,8 @@ export class SourceSync {
     const before = this.#failure
     this.#failure = error && { error, since: before?.since ?? new Date(), count: (before?.count ?? 0) + 1 }
     if (error === undefined) {
-      if (before !== undefined) {
-        this.#log.info({ source, failingSince: before.since }, `source "${source}" is reachable again`)
-      }
+      if (before === undefined) return
+      this.#log.info({ source, failingSince: before.since }, `source "${source}" is reachable again`)
       return
     }
     const { code, message, details, cause } = error

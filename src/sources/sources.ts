@@ -9,7 +9,7 @@ import type { Environment } from '../operator/setting.ts'
 import type { SourceStatus } from '../schemas/health.ts'
 import { type Approve, FetchedOrigin } from './fetched-origin.ts'
 import { FolderOrigin } from './folder/folder-origin.ts'
-import { identityOf, kindOf, type RootSpec } from './kinds.ts'
+import { checkSources, identityOf, kindOf, type RootSpec } from './kinds.ts'
 import { type StateFolder, unwritable } from './publish/state-folder.ts'
 import { failureOf } from './source-error.ts'
 import { SourceSync } from './source-sync.ts'
@@ -47,7 +47,6 @@ interface Opened {
   /** As it was given: the root may have another name. */
   readonly spec: RootSpec
   readonly root: NamedRoot
-  readonly origin?: FetchedOrigin
   /** Keeps it up to date. A plain folder needs none. */
   readonly sync?: SourceSync
 }
@@ -72,9 +71,8 @@ export class Sources {
   async prepare (specs: readonly RootSpec[]): Promise<PreparedSources> {
     const { state, env } = this.#options
     const before = this.#sources
-    const fetched = specs.flatMap((spec) => spec.kind === 'folder' ? [] : spec)
-    if (fetched.length > 0) await state.prepare()
-    for (const spec of fetched) await kindOf(spec).check?.(spec, env)
+    if (specs.some(({ kind }) => kind !== 'folder')) await state.prepare()
+    await checkSources(specs, env)
     const after = withNames(specs).map(([spec, name]) =>
       before.find((each) => each.root.name === name && isDeepStrictEqual(each.spec, spec)) ?? this.#make(spec, name))
     const gone = before.filter((each) => !after.includes(each))
@@ -108,17 +106,6 @@ export class Sources {
     }
   }
 
-  /**
-   * Replaces all folders and sources.
-   * @throws AddressError for what an operator has to change
-   */
-  async set (specs: readonly RootSpec[]): Promise<SourceChanges> {
-    const prepared = await this.prepare(specs)
-    prepared.commit()
-    await prepared.retire()
-    return prepared.changes
-  }
-
   #make (spec: RootSpec, name: string): Opened {
     const { state, env, log = SILENT, polling = false, linkTargets } = this.#options
     const type = spec.type ?? 'project'
@@ -132,10 +119,8 @@ export class Sources {
     const source = { ...spec, name }
     const folder = state.folderOf('sources', name, identityOf(source))
     const approve: Approve = (candidate) => this.#approve(candidate)
-    const kind = kindOf(spec)
-    const before = this.#find(name)?.origin
-    const origin = new FetchedOrigin({ source, kind, folder, env, log, inTurn: this.#inTurn, approve, before })
-    return { spec, root: { ...origin.root, type }, origin, sync: new SourceSync(origin, log) }
+    const origin = new FetchedOrigin({ source, kind: kindOf(spec), folder, env, log, inTurn: this.#inTurn, approve })
+    return { spec, root: { ...origin.root, type }, sync: new SourceSync(origin, log) }
   }
 
   /** In their order of precedence. The same objects while nothing changes. */
@@ -155,14 +140,10 @@ export class Sources {
     })
   }
 
-  /** The name that was given to a source: it has a number here when another one has the name. */
+  /** Returns the name that was given to a source: it has a number here when another one has the name. */
   givenNameOf (name: string): string | undefined {
-    const found = this.#find(name)
+    const found = this.#sources.find(({ root }) => root.name === name)
     return found && nameOf(found.spec)
-  }
-
-  #find (name: string): Opened | undefined {
-    return this.#sources.find(({ root }) => root.name === name)
   }
 
   start (): void {
@@ -175,7 +156,7 @@ export class Sources {
     this.#approve = approve
   }
 
-  /** Something may be new: checks all of them soon. */
+  /** Checks all of them soon, as something may be new. */
   checkSoon (): void {
     for (const { sync } of this.#sources) sync?.checkSoon()
   }
@@ -191,13 +172,13 @@ export class Sources {
     }))
   }
 
-  /** Why the first source that has to deliver has not, in a sentence; undefined when all of them have. */
+  /** Why the first source that is not optional has failed, in a sentence; undefined when none has. */
   get failure (): string | undefined {
     const failing = this.status.find(({ error, optional }) => error !== undefined && optional !== true)
     return failing?.error && failureOf(failing.name, failing.error)
   }
 
-  /** Those that have not delivered and need not, in a sentence each. */
+  /** The optional sources that have failed, in a sentence each. */
   get passedOver (): string[] {
     return this.status.flatMap(({ name, state, error, optional }) => {
       if (error === undefined || optional !== true) return []

@@ -8,6 +8,7 @@ import { newSecret } from '../helper/guarded.ts'
 import { launch, runProcess, startProcess } from '../helper/process.ts'
 import { makeKeyPair } from '../helper/signing.ts'
 import { skill, skills, skillText, until } from '../helper/skills.ts'
+import { setSources } from '../helper/sources.ts'
 
 const run = async (cwd: string, ...argv: readonly string[]) => await runHere(argv, { cwd })
 
@@ -397,7 +398,7 @@ t.test('K95: a trust file that cannot be used is one line with its file, line an
     const { Sources } = await import('../../src/sources/sources.ts')
     const state = new StateFolder(undefined)
     const sources = new Sources({ state, env: {} })
-    await sources.set([{ kind: 'folder', path: '/skills' }])
+    await setSources(sources, [{ kind: 'folder', path: '/skills' }])
     await t.rejects(openTrust({ trustFile: join(cwd, 'trust/trust.yaml') }, { sources, state },
       { info () {}, warn () {} }), { message }, text)
   }

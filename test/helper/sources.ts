@@ -1,8 +1,7 @@
 import { join } from 'node:path'
 import type { Test } from 'tap'
 import type { CoreLog } from '../../src/core/shared/log.ts'
-import { parseAddress } from '../../src/sources/address/address.ts'
-import type { RootSpec, Source } from '../../src/sources/kinds.ts'
+import { parseAddress, type RootSpec, type Source } from '../../src/sources/kinds.ts'
 import { StateFolder } from '../../src/sources/publish/state-folder.ts'
 import { Sources, type SourcesOptions } from '../../src/sources/sources.ts'
 import type { SourceStatus } from '../../src/schemas/health.ts'
@@ -19,6 +18,13 @@ export function sourceAt (address: string, more: Partial<Source> = {}): Source {
   return { ...parseAddress(address), ...more } as Source
 }
 
+/** Replaces all folders and sources, as a reload does. */
+export async function setSources (sources: Sources, specs: readonly RootSpec[]): Promise<void> {
+  const prepared = await sources.prepare(specs)
+  prepared.commit()
+  await prepared.retire()
+}
+
 /** Opens sources, syncs them once, and starts a manager on what they publish. */
 export async function openSources (t: Test, sources: readonly RootSpec[],
   { guard, stateDir = join(t.testdirName, 'state'), ...options }: Partial<SourcesOptions> & {
@@ -33,7 +39,7 @@ export async function openSources (t: Test, sources: readonly RootSpec[],
   const opened =
     new Sources({ env: { PATH: process.env['PATH'] }, log: logger, state: new StateFolder(stateDir), ...options })
   t.teardown(() => opened.close())
-  await opened.set(sources)
+  await setSources(opened, sources)
   if (guard !== undefined) opened.guardBy(guard)
   await opened.sync()
   const skills = await startManager(t, opened.roots)

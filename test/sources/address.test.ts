@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { isAddress, outlineOf, parseAddress, splitRoots } from '../../src/sources/address/address.ts'
+import { isAddress, outlineOf, splitRoots } from '../../src/sources/address/address.ts'
 import { AddressError } from '../../src/sources/source-error.ts'
-import type { Source } from '../../src/sources/kinds.ts'
+import { parseAddress, type Source } from '../../src/sources/kinds.ts'
 
 function read (text: string): Source | string {
   try {

@@ -4,10 +4,12 @@ import {
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
-import type { LayoutFolder } from '../../src/sources/address/source-kind.ts'
+import type { FolderRoot } from '../../src/sources/address/source-kind.ts'
 import { StateFolder } from '../../src/sources/publish/state-folder.ts'
 import { Sources } from '../../src/sources/sources.ts'
+import type { Layout } from '../../src/layout/layout.ts'
 import { zipOfTexts } from '../helper/archives.ts'
+import { setSources } from '../helper/sources.ts'
 import { outcome, skillText, startManager, textOf, until } from '../helper/skills.ts'
 
 function write (folder: string, files: Readonly<Record<string, string | Buffer>>): void {
@@ -22,7 +24,7 @@ function skillsAt (...paths: readonly string[]): Record<string, string> {
 }
 
 /** A service on one folder with a layout. */
-async function openFolder (t: Test, folder: Omit<LayoutFolder, 'kind' | 'name'>,
+async function openFolder (t: Test, folder: Omit<FolderRoot, 'kind' | 'name'>,
   { isWatched = false, linkTargets, stateDir = mkdtempSync(join(tmpdir(), 'state-')) }: {
     isWatched?: boolean
     linkTargets?: readonly string[]
@@ -30,7 +32,7 @@ async function openFolder (t: Test, folder: Omit<LayoutFolder, 'kind' | 'name'>,
   } = {}) {
   const sources = new Sources({ state: new StateFolder(stateDir), env: {}, linkTargets })
   t.teardown(() => sources.close())
-  await sources.set([{ kind: 'folder', name: basename(folder.path), ...folder }])
+  await setSources(sources, [{ kind: 'folder', name: basename(folder.path), ...folder }])
   if (isWatched) sources.start()
   const skills = await startManager(t, sources.roots, isWatched ? { watcher: true } : {})
   return {
@@ -47,7 +49,7 @@ t.test('K86: a folder in each layout, served where it lies', async (t) => {
     ...skillsAt('skills/a', 'skills/group/b', '.claude/skills/c', 'docs/deep/d', 'node_modules/p/x'),
     'plain/readme.txt': ''
   })
-  const table: ReadonlyArray<readonly [layout: LayoutFolder['layout'], taken: string, skills: readonly string[]]> = [
+  const table: ReadonlyArray<readonly [layout: Layout, taken: string, skills: readonly string[]]> = [
     ['auto', 'tree', ['a', 'b', 'c']], ['tree', 'tree', ['a', 'b', 'd']], ['single', 'single', ['repository']],
     ['marketplace', 'marketplace', []]
   ]

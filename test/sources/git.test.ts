@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { createMetrics } from '../../src/observe/metrics.ts'
 import { runGit, wholeOutput } from '../../src/sources/git/git-command.ts'
-import { gitKind } from '../../src/sources/git/git-source.ts'
+import { SOURCE_KINDS } from '../../src/sources/kinds.ts'
 import { DamagedStoreError, gitError } from '../../src/sources/git/git-errors.ts'
 import { createRepository, skillFiles, startGitHost, startTeam } from '../helper/git.ts'
 import { skillText, startManager, textOf } from '../helper/skills.ts'
@@ -261,8 +261,9 @@ t.test('K84: refs are what git check-ref-format takes, but for options', (t) => 
     const isOfGit = spawnSync('git', ['check-ref-format', '--allow-onelevel', ref.replace('\0', '\n')]).status === 0
     t.equal(isOfGit && !ref.startsWith('-'), isTaken, ref)
     const error = { name: 'AddressError', setting: 'ref', message: / is not a ref of git/ }
-    if (isTaken) t.match(gitKind.create('https://h/r', { ref }), { ref })
-    else t.throws(() => gitKind.create('https://h/r', { ref }), error, ref)
+    const create = () => SOURCE_KINDS.find(({ kind }) => kind === 'git')?.create('https://h/r', { ref })
+    if (isTaken) t.match(create(), { ref })
+    else t.throws(create, error, ref)
   }
   t.end()
 })

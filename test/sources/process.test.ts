@@ -124,7 +124,7 @@ t.test('K83: a user without a home and an entry in passwd needs --state-dir for 
     status: 1, stdout: '', stderr: /no home folder .*: --state-dir or STATE_DIR names a folder\n$/
   })
   t.match(run('sync', '--state-dir', join(folder, 'own/state'), source),
-    { status: 1, stdout: /refuses the connection.*\(unreachable\)/ })
+    { status: 1, stderr: /refuses the connection.*\(unreachable\)/ })
   t.match(run('lock', '--layout', 'tree', join(folder, 'skills')), { status: 0, stdout: /1 skill$/m })
 })
 
@@ -257,7 +257,7 @@ t.test('K83: a private authority of NODE_EXTRA_CA_CERTS counts for archives, git
   const args = ['sync', '--state-dir', join(folder, 'state'), ...addresses]
   const without = await runHere(args, { env: { PATH: process.env['PATH'] ?? '' } })
   t.equal(without.code, 1)
-  t.equal(without.stdout.match(/ \(tls\)$/gm)?.length, addresses.length, without.stdout)
+  t.equal(without.stderr.match(/ \(tls\)$/gm)?.length, addresses.length, without.stderr)
   const { code, stdout } = await runProcess(t, { args, env: { NODE_EXTRA_CA_CERTS: join(folder, 'ca.pem') } })
   t.equal(code, 0, stdout)
   t.equal(stdout.match(/, 1 skill$/gm)?.length, addresses.length, stdout)

@@ -3,8 +3,8 @@ import dns from 'node:dns'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { AwsV4Signer } from 'aws4fetch'
-import { openBucket } from '../../src/sources/s3/bucket.ts'
-import { s3Kind } from '../../src/sources/s3/s3-source.ts'
+import { openBucket } from '../../src/sources/s3/s3-source.ts'
+import type { S3Source } from '../../src/sources/address/source-kind.ts'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import t, { type Test } from 'tap'
 import { startServer } from '../helper/fault-server.ts'
@@ -284,7 +284,7 @@ t.test('K83: the region of a bucket is that of the variable, and us-east-1 when 
   const lookup = t.capture(dns, 'lookup',
     (_host: string, _options: object, done: (error: Error) => void) => { done(new Error('there is no network')) })
   for (const env of [{}, { AWS_REGION: '' }, { AWS_REGION: 'eu-west-1' }]) {
-    const bucket = await openBucket(s3Kind.create('s3://bucket/team', {}), env, AbortSignal.timeout(60_000))
+    const bucket = await openBucket(sourceAt('s3://bucket/team') as S3Source, env, AbortSignal.timeout(60_000))
     await t.rejects(bucket.list('team/'))
   }
   t.strictSame(lookup().map(({ args: [host] }) => host),

@@ -26,7 +26,7 @@ async function openSync (t: Test, fetch: () => Promise<Fetched | undefined>,
   }
   const origin = new FetchedOrigin({
     source: sourceAt('git+https://git.example/team/skills.git'),
-    kind: { intervalMs: 60_000, fetch },
+    kind: { intervalMs: 60_000, load: async () => ({ fetch }) },
     folder,
     env: {},
     approve: async () => {},

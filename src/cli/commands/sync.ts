@@ -8,7 +8,7 @@ import { readConfig } from '../folders.ts'
 
 /** For init containers: the service that starts afterwards has everything, and waits for no network. */
 export const run: RunCommand = async (args, context) => {
-  const { env, print } = context
+  const { env, print, warn } = context
   const config = await readConfig(args, context)
   const shutdown = new Shutdown()
   try {
@@ -19,8 +19,8 @@ export const run: RunCommand = async (args, context) => {
     }
     // A minute without a word looks like a program that hangs.
     await sources.sync(({ name, error, revision, skills }) => {
-      const delivered = [revision ?? [], counted(skills, 'skill')].flat().join(', ')
-      print(`${error === undefined ? `${name}: ${delivered}` : failureOf(name, error)}\n`)
+      if (error !== undefined) warn(failureOf(name, error))
+      else print(`${name}: ${revision === undefined ? '' : `${revision}, `}${counted(skills, 'skill')}\n`)
     })
     return sources.failure === undefined ? 0 : 1
   } finally {

@@ -1,11 +1,19 @@
-import { SOURCE_KINDS, type Source } from '../kinds.ts'
+import { decodePercent } from '../../core/shared/text.ts'
+import { isLoopback } from '../../http/request/hosts.ts'
+import { quote } from '../../operator/setting.ts'
 import { AddressError } from '../source-error.ts'
-import { decode, parseUrl, SCP_LIKE } from './parts.ts'
 
-/** A repository as installers write it. */
-const GITHUB = /^github:(?=[\w.-]+\/[\w.-]+)/i
-const ADDRESS = /^(?:[a-z][a-z\d+.-]*:\/\/|github:)/i
+/** `sha256:` and 64 digits, as archives and registries name bytes. */
+export const DIGEST = /^sha256:[0-9a-f]{64}$/
+
+/** How files end that hold a tree of files. */
+export const PACKED_FILE = /\.(?:zip|skill|tar\.gz|tgz|tar\.zst|tar)$/i
+
+/** As git and people write it, and no URL. */
+const SCP_LIKE = /^[\w.-]+@[\w.-]+:(?!\/\/)/
+
 const BEGIN = '(?:[a-z][a-z\\d+.-]*://|github:)'
+const ADDRESS = new RegExp(`^${BEGIN}`, 'i')
 /** What ends an address before it: another one, or a folder that is written `/…`, `./…`, `../…` or `~…`. */
 const NEXT = `:(?:/(?!/)|\\.{1,2}/|~|${BEGIN})`
 /** An address or a folder, behind a colon. */
@@ -16,36 +24,72 @@ export function isAddress (text: string): boolean {
   return ADDRESS.test(text) || SCP_LIKE.test(text)
 }
 
-/** What a sentence may show of an address: protocol and host. A secret may stand before the host, and behind it. */
+/** Splits a text into folders and addresses at its delimiters: `:`, on Windows `;`. */
+export function splitRoots (text: string, delimiter: string): readonly string[] {
+  return delimiter === ':' ? Array.from(`:${text}`.matchAll(ROOTS), ([, root = '']) => root) : text.split(delimiter)
+}
+
+/** Returns the protocol and the host of an address for a message. A secret may stand before the host, and behind it. */
 export function outlineOf (text: string): string {
   const [, protocol = '', host = ''] = /^([^/]*\/\/)?(?:([\w.-]+(?::\d+)?)(?=[/?#]|$)(?!.*@))?/s.exec(text) ?? []
   return `${protocol}${protocol && host && `${host}/`}…`
 }
 
 /**
- * The source that an address names, with the settings of its kind.
- * @throws AddressError for what cannot be used
+ * Parses an address without its fragment, and without the kind in front of its protocol: `git+https://…`.
+ * @param protocols the ones that are allowed; `http:` is for this machine only
+ * @throws AddressError for an address that cannot be used, or would show a secret
  */
-export function parseAddress (text: string): Source {
-  if (/^github:/i.test(text) && !GITHUB.test(text)) throw new AddressError('write it as github:OWNER/REPOSITORY')
-  const [address = '', ...rest] = text.replace(GITHUB, 'git+https://github.com/').split('#')
-  const protocol = URL.canParse(address) ? new URL(address).protocol : ''
-  const kinds = SOURCE_KINDS.filter(({ protocols }) => protocols.includes(protocol))
-  const kind = kinds.find(({ isAddress }) => isAddress?.(new URL(address)) ?? true)
-  if (kind === undefined) {
-    parseUrl(address, kinds.length === 0 ? [protocol] : ['https:', 'http:'])
-    const all = new Set(SOURCE_KINDS.flatMap(({ protocols }) => protocols.map((each) => `${each}//`)))
-    throw new AddressError(kinds.length === 0
-      ? `${protocol}// is not an address of skills, use ${[...all].join(', ')}`
-      : 'an https:// address is an archive (.zip, .tar.gz) or a page of a git host; ' +
-        `of a repository elsewhere it is written git+${protocol}//…`)
+export function parseUrl (text: string, protocols: readonly string[]): URL {
+  const address = text.replace(/^(?:git|well-known)\+/, '')
+  if (SCP_LIKE.test(address)) {
+    const form = 'git+ssh://user@host/path, in the configuration file git: ssh://user@host/path'
+    throw new AddressError(`an address of git over SSH is ${form}`)
   }
-  if (rest.length === 0) return kind.create(address, {})
-  if (kind.parseFragment === undefined) throw new AddressError(`nothing stands behind # in a ${kind.kind} address`)
-  return kind.create(address, kind.parseFragment(decode(rest.join('#'))))
+  if (!URL.canParse(address)) throw new AddressError('it is not an address such as https://host/path')
+  const url = new URL(address)
+  const { protocol, username, password } = url
+  if (password !== '' || (username !== '' && protocol !== 'ssh:')) {
+    const problem = 'an address with a user name or a password would show a secret'
+    throw new AddressError(`${problem}: give it in the configuration file (auth)`)
+  }
+  if (text.includes('#')) throw new AddressError('what stands behind # has keys of its own here: ref, path, digest')
+  if (!protocols.includes(protocol)) {
+    throw new AddressError(`it begins with ${protocols.map((each) => `${each}//`).join(' or ')}`)
+  }
+  if (protocol === 'http:' && !isAtLoopback(url)) {
+    throw new AddressError('http:// is for this machine only: give an https:// address')
+  }
+  return url
 }
 
-/** The folders and addresses of a text with delimiters: `:`, on Windows `;`. */
-export function splitRoots (text: string, delimiter: string): readonly string[] {
-  return delimiter === ':' ? Array.from(`:${text}`.matchAll(ROOTS), ([, root = '']) => root) : text.split(delimiter)
+/** Parses the path of a folder in a source; slashes at its ends do not count. */
+export function parsePath (path = ''): string {
+  const segments = path.split('/').filter((segment) => segment !== '' && segment !== '.')
+  if (segments.includes('..') || path.includes('\0') || path.includes('\\')) {
+    throw new AddressError(`path ${quote(path)} leads out of the source`, { setting: 'path' })
+  }
+  return segments.join('/')
+}
+
+/** Returns the host name of a URL, an IPv6 address without its brackets. */
+export function hostOf ({ hostname }: URL): string {
+  return hostname.replace(/^\[|\]$/g, '')
+}
+
+export function isAtLoopback (url: URL): boolean {
+  return isLoopback(hostOf(url))
+}
+
+/** Makes a name from the last part of a path that has one. */
+export function lastPart (path: string): string {
+  const parts = path.split('/').filter((part) => part !== '').map((part) => part.replace(/\.git$/, ''))
+  return parts.at(-1)?.replace(/[^\w.-]+/g, '-') || 'skills'
+}
+
+/** @throws AddressError for percent signs that encode nothing */
+export function decode (text: string): string {
+  const decoded = decodePercent(text)
+  if (decoded === undefined) throw new AddressError('the address is not percent-encoded as it should be')
+  return decoded
 }

@@ -28,7 +28,7 @@ export interface SourceCommon {
   readonly prefix?: string
   /** Time between two checks. Default: the kind's. */
   readonly intervalMs?: number
-  /** Of one fetch. Default: DEFAULT_TIMEOUT_MS. */
+  /** Of one fetch. Default: two minutes. */
   readonly timeoutMs?: number
   /** Whether the service is ready without it. */
   readonly optional?: boolean
@@ -47,8 +47,51 @@ export interface FolderRoot
   readonly path: string
 }
 
-/** A folder in which skills have to be found. */
-export type LayoutFolder = FolderRoot & Required<Pick<FolderRoot, 'name' | 'layout'>>
+export interface GitSource extends SourceCommon {
+  readonly kind: 'git'
+  /** `https:`, `ssh:`, `file:`, or `http:` of this machine; without credentials. */
+  readonly url: string
+  /** Branch, tag, `refs/…` or full commit id. Undefined: the default branch. */
+  readonly ref: string | undefined
+  /** A folder; '' is the top. */
+  readonly path: string
+}
+
+export interface ArchiveSource extends SourceCommon {
+  readonly kind: 'archive'
+  readonly url: string
+  /** `sha256:<hex>` of the archive's bytes: other bytes are never published. */
+  readonly digest: string | undefined
+  readonly path: string
+}
+
+export interface S3Source extends SourceCommon {
+  readonly kind: 's3'
+  readonly bucket: string
+  /** What its keys begin with: '' or a path with a slash at its end. */
+  readonly prefixPath: string
+  /** Default: Amazon's of the region. */
+  readonly endpoint: string | undefined
+  readonly region: string | undefined
+  /** Key below the prefix, written last by the upload: nothing is read before it changes. */
+  readonly marker: string | undefined
+}
+
+export interface OciSource extends SourceCommon {
+  readonly kind: 'oci'
+  /** Host and port. */
+  readonly registry: string
+  readonly repository: string
+  /** A tag, or `sha256:<hex>`. */
+  readonly reference: string
+  readonly path: string
+}
+
+export interface SiteSource extends SourceCommon {
+  readonly kind: 'site'
+  /** Without a slash at the end: `/.well-known/…` follows. */
+  readonly url: string
+}
 
 /** A key of the configuration file that only some kinds have. Its value is a text. */
 export interface KindSetting {
@@ -65,9 +108,11 @@ export interface FetchOptions {
   /** The memory of the state that is published; undefined before the first, and when it is to be fetched again. */
   readonly known: Fetched['memory'] | undefined
   readonly signal: AbortSignal
+  /** After so many milliseconds the signal ends the fetch. */
+  readonly timeoutMs: number
   /** An empty folder for what is fetched, on the file system of the state folder; its owner removes it. */
   readonly tmp: string
-  /** A folder of this source alone that stays between fetches; it may be missing. */
+  /** A folder of this source alone that stays between fetches. */
   readonly cache: string
   readonly env: Environment
 }
@@ -79,7 +124,7 @@ export interface Fetched {
   /** What is kept for the next fetch: validators, ids. */
   readonly memory: Readonly<Record<string, string>>
   readonly files: SourceFiles
-  /** The folder in it that is the source. */
+  /** The folder in it that is the source; '' for all of it. */
   readonly path: string
   /** The parts of it that no file system can hold. */
   readonly leftOut?: readonly LeftOut[]
@@ -90,18 +135,29 @@ export interface Fetched {
   readonly confirm?: () => Promise<void>
 }
 
-/** A kind of source: what its addresses look like, what may be set, and how its states are fetched. */
+/** What fetches the sources of a kind. Loaded when one is configured. */
+export interface Fetcher<Spec> {
+  /**
+   * Checks what has to be there before anything is fetched.
+   * @throws AddressError with what to install or to set
+   */
+  check? (source: Spec, env: Environment): Promise<void>
+  /** Returns undefined while the source has what is published. Of what can never change, the host is not asked. */
+  fetch (source: Spec, options: FetchOptions): Promise<Fetched | undefined>
+}
+
+/** A kind of source: what its addresses look like, and what may be set. */
 export interface SourceKind<Spec extends SourceCommon & { readonly kind: string }> {
-  /** The key of the configuration file that holds its address. */
+  /** The key of the configuration file that has its address. */
   readonly kind: Spec['kind']
   /** How its addresses begin, with the colon at the end: `s3:`. Several kinds may share a protocol. */
   readonly protocols: readonly string[]
   /** Which addresses with one of these protocols are of this kind. Default: all of them. */
   isAddress? (url: URL): boolean
-  /** What the key of the kind holds in the configuration file. */
+  /** What the key of the kind has as its value in the configuration file. */
   readonly description: string
   readonly settings: Readonly<Record<string, KindSetting>>
-  /** The settings that stand behind `#` in an address. Default: nothing may stand there. */
+  /** Parses the settings that stand behind `#` in an address. Default: nothing may stand there. */
   parseFragment? (fragment: string): KindSettings
   /** Default time between two checks, in milliseconds. */
   readonly intervalMs: number
@@ -112,13 +168,5 @@ export interface SourceKind<Spec extends SourceCommon & { readonly kind: string 
    * @throws AddressError for what cannot be used
    */
   create (address: string, settings: KindSettings): Spec
-  /**
-   * What has to be there before anything is fetched.
-   * @throws AddressError with what to install or to set
-   */
-  check? (source: Spec, env: Environment): Promise<void>
-  /** Undefined while the source has what is published. Of what can never change, the host is not asked. */
-  fetch (source: Spec, options: FetchOptions): Promise<Fetched | undefined>
+  load (): Promise<Fetcher<Spec>>
 }
-
-export const DEFAULT_TIMEOUT_MS = 120_000

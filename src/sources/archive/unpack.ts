@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
-import { on } from 'node:events'
+import { on, once } from 'node:events'
 import { createReadStream, createWriteStream } from 'node:fs'
 import { mkdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { PassThrough, Readable, type Transform, Writable } from 'node:stream'
+import { PassThrough, Readable, type Transform } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
 import zlib from 'node:zlib'
@@ -24,18 +24,13 @@ const ZSTD = Buffer.from([0x28, 0xb5, 0x2f, 0xfd])
 
 /** What the types of the tar parser are here; those of devices, FIFOs and the like are refused by their own names. */
 const TAR_TYPES: Readonly<Record<string, Item['type']>> = {
-  File: 'file',
-  OldFile: 'file',
-  ContiguousFile: 'file',
-  Directory: 'directory',
-  SymbolicLink: 'symlink',
-  Link: 'link'
+  File: 'file', OldFile: 'file', ContiguousFile: 'file', Directory: 'folder', SymbolicLink: 'link', Link: 'hard link'
 }
 
 /** What an archive has at a path. */
 interface Item {
   readonly name: string
-  /** `file`, `directory`, `symlink`, `link`, or the name of a type that is refused. */
+  /** `file`, `folder`, `link`, `hard link`, or the name of a type that is refused. */
   readonly type: string
   readonly content: AsyncIterable<Buffer>
   /** Of links. */
@@ -61,15 +56,15 @@ export async function unpackArchive (
     for await (const { name, type, content, target } of itemsOf(archive, signal)) {
       const place = name.replace(/^(?:\.?\/)+/, '')
       if (place === '' || place === '.' || (scope !== '' && !place.startsWith(`${scope}/`))) continue
-      const path = names.add(name, type === 'directory')
+      const path = names.add(name, type === 'folder')
       const linked = entries.get(target.replace(/^(?:\.\/+)+/, ''))
       if (type === 'file') entries.set(path, await store(path, content, packedBytes))
-      else if (type === 'symlink') {
+      else if (type === 'link') {
         checkLink(path, target)
         entries.set(path, { path, kind: 'link', id: target, size: Buffer.byteLength(target), target })
-      } else if (type === 'link' && linked !== undefined) entries.set(path, { ...linked, path })
-      else if (type === 'link') throw refusedEntry(name, 'is a hard link to a file that is not in front of it')
-      else if (type !== 'directory') throw refusedEntry(name, `is a ${type}, not a regular file`)
+      } else if (type === 'hard link' && linked !== undefined) entries.set(path, { ...linked, path })
+      else if (type === 'hard link') throw refusedEntry(name, 'is a hard link to a file that is not in front of it')
+      else if (type !== 'folder') throw refusedEntry(name, `is a ${type}, not a regular file`)
     }
   } catch (error) {
     signal.throwIfAborted()
@@ -123,14 +118,12 @@ function zstdDecompressor (): Transform {
 }
 
 async function * zipItems (archive: string): AsyncGenerator<Item> {
-  const types = { file: 'file', folder: 'directory', link: 'symlink' } as const
   const zip = await ZipReader.open(archive)
   try {
     for (const item of await zip.entries()) {
-      const { path: name, kind } = item
-      const content = kind === 'file' ? await zip.stream(item) : Readable.from([])
-      const target = kind === 'link' ? await zip.linkTarget(item) : ''
-      yield { name, type: types[kind], content, target }
+      const { path: name, kind: type } = item
+      const content = type === 'file' ? await zip.stream(item) : Readable.from([])
+      yield { name, type, content, target: type === 'link' ? await zip.linkTarget(item) : '' }
     }
   } finally {
     zip.close()
@@ -146,16 +139,10 @@ async function * tarItems (archive: string, decompress: Transform, signal: Abort
   parser.on('ignoredEntry', ({ path, meta }) => {
     if (!meta) parser.abort(refusedEntry(path, 'has an unknown entry type'))
   })
-  const writer = new Writable({
-    write (chunk: Buffer, _encoding, done) { if (parser.write(chunk)) done(); else parser.once('drain', done) },
-    final (done) {
-      parser.end()
-      done()
-    }
-  })
-  const reading = pipeline(createReadStream(archive), decompress, writer, {
-    signal: AbortSignal.any([signal, ended.signal])
-  })
+  const reading = pipeline(createReadStream(archive), decompress, async (chunks: AsyncIterable<Buffer>) => {
+    for await (const chunk of chunks) if (!parser.write(chunk)) await once(parser, 'drain', ended)
+    parser.end()
+  }, { signal: AbortSignal.any([signal, ended.signal]) })
   reading.catch((error: Error) => { if (!ended.signal.aborted) parser.abort(error) })
   try {
     for await (const [entry] of on(parser, 'entry', { close: ['end'], signal }) as AsyncIterable<[ReadEntry]>) {

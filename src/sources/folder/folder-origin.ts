@@ -8,7 +8,7 @@ import type { FoundSkills, LeftOut } from '../../layout/layout.ts'
 import type { ListedFolder, Listing } from '../../core/roots/list-root.ts'
 import type { CoreLog } from '../../core/shared/log.ts'
 import { errorCode } from '../../core/shared/system-errors.ts'
-import type { LayoutFolder } from '../address/source-kind.ts'
+import type { FolderRoot } from '../address/source-kind.ts'
 import { findPackaged } from '../publish/packages.ts'
 import { type PlanOptions, reportOf } from '../publish/plan.ts'
 import { Publisher } from '../publish/publisher.ts'
@@ -25,7 +25,7 @@ const TICK_MS = 20_000
 const SPACING_MS = 150
 
 interface FolderOptions {
-  readonly folder: LayoutFolder
+  readonly folder: FolderRoot & Required<Pick<FolderRoot, 'name' | 'layout'>>
   readonly state: StateFolder
   readonly log: CoreLog
   readonly polling: boolean
@@ -48,7 +48,7 @@ export class FolderOrigin extends EventEmitter<{ changed: [] }> implements Origi
   hint = (): void => {}
   readonly #options: FolderOptions
   readonly #packages: Publisher
-  /** The state in which packages were unpacked last, and what was left out then. */
+  /** What packages were unpacked last, and what was left out then. */
   #packaged: { readonly fingerprint: string, readonly leftOut: readonly LeftOut[] } | undefined
   readonly #packagesFolder: string
   #release: (() => void) | undefined
@@ -66,8 +66,7 @@ export class FolderOrigin extends EventEmitter<{ changed: [] }> implements Origi
   async check (signal: AbortSignal): Promise<void> {
     const { folder: { path }, linkTargets } = this.#options
     try {
-      const tree = await DiskTree.open(path, linkTargets)
-      await this.#search(tree, signal)
+      await this.#search(await DiskTree.open(path, linkTargets), signal)
     } catch (cause) {
       const error = asFolderError(cause)
       // Of one that cannot be read now, the skills of the last search stay.
@@ -90,10 +89,18 @@ export class FolderOrigin extends EventEmitter<{ changed: [] }> implements Origi
     const found = await findSkills(tree, options)
     const rules = (await readIgnoreFile(tree.disk, tree.root))?.rules
     const packages = found.packages.filter((path) => rules?.hides(path, false) !== true)
-    const hasPackages = packages.length > 0
-    const problem = hasPackages ? await this.#unpack(tree, { ...found, packages }, options, signal) : undefined
-    const folders = new Map<string, ListedFolder>(hasPackages ? this.#packages.folders : undefined)
-    const leftOut = [...found.leftOut, ...hasPackages ? this.#packaged?.leftOut ?? [] : [], ...tree.outside]
+    const leftOut = [...found.leftOut]
+    const folders = new Map<string, ListedFolder>()
+    let problem: SourceError | undefined
+    if (packages.length > 0) {
+      await this.#unpack(tree, { ...found, packages }, options, signal).catch((error: unknown) => {
+        signal.throwIfAborted()
+        problem = asSourceError(error)
+      })
+      for (const [name, folder] of this.#packages.folders ?? []) folders.set(name, folder)
+      leftOut.push(...this.#packaged?.leftOut ?? [])
+    }
+    leftOut.push(...tree.outside)
     const ignored = new Set<string>()
     for (const { name, path, realPath } of found.skills) {
       if (path !== '' && rules?.hides(path, true) === true) {
@@ -109,36 +116,26 @@ export class FolderOrigin extends EventEmitter<{ changed: [] }> implements Origi
     if (problem !== undefined) throw problem
   }
 
-  /** Publishes the skills of packages when something changed. Returns what keeps them from being unpacked. */
-  async #unpack (
-    tree: DiskTree, found: FoundSkills, options: PlanOptions, signal: AbortSignal
-  ): Promise<SourceError | undefined> {
+  /** Publishes the skills of packages, if one of them has changed. */
+  async #unpack (tree: DiskTree, found: FoundSkills, options: PlanOptions, signal: AbortSignal): Promise<void> {
     const publisher = this.#packages
-    try {
-      if (this.#release === undefined) {
-        const { folder, release } = await this.#options.state.claim(this.#packagesFolder)
-        this.#release = release
-        await publisher.open(folder)
-        await publisher.clean()
-      }
-      const isWhole = await publisher.restore()
-      const states: string[] = []
-      for (const path of found.packages) {
-        states.push(path, await stampAt(tree.disk, join(tree.root, path)) ?? '')
-      }
-      const fingerprint = JSON.stringify([states, found.skills.map(({ name }) => name)])
-      if (isWhole && this.#packaged?.fingerprint === fingerprint) return undefined
-      await publisher.withTmp(async (tmp) => {
-        const { skills, read, leftOut } = await findPackaged(tree, found, options, tmp, signal)
-        await publisher.add(skills, read, signal)
-        await publisher.list(skills)
-        this.#packaged = { fingerprint, leftOut }
-      })
-      return undefined
-    } catch (error) {
-      signal.throwIfAborted()
-      return asSourceError(error)
+    if (this.#release === undefined) {
+      const { folder, release } = await this.#options.state.claim(this.#packagesFolder)
+      this.#release = release
+      await publisher.open(folder)
+      await publisher.clean()
     }
+    const isWhole = await publisher.restore()
+    const states: unknown[] = found.skills.map(({ name }) => name)
+    for (const path of found.packages) states.push([path, await stampAt(tree.disk, join(tree.root, path))])
+    const fingerprint = JSON.stringify(states)
+    if (isWhole && this.#packaged?.fingerprint === fingerprint) return
+    await publisher.withTmp(async (tmp) => {
+      const { skills, read, leftOut } = await findPackaged(tree, found, options, tmp, signal)
+      await publisher.add(skills, read, signal)
+      await publisher.list(skills)
+      this.#packaged = { fingerprint, leftOut }
+    })
   }
 
   #list (folders: ReadonlyMap<string, ListedFolder> | undefined): void {
@@ -163,15 +160,15 @@ function rulesOf (rules: IgnoreRules | undefined, name: string, path: string): I
 }
 
 function asFolderError (cause: unknown): SourceError {
-  const isOfDisk = cause instanceof RefusedError || (errorCode(cause) !== '' && !(cause instanceof SourceError))
-  if (!isOfDisk) return asSourceError(cause)
+  const isOfDisk = cause instanceof RefusedError || errorCode(cause) !== ''
+  if (cause instanceof SourceError || !isOfDisk) return asSourceError(cause)
   const refused = asRefused(cause)
   switch (refused.refusal) {
     case 'not_found': return new SourceError('not_found', 'it is not there', { cause })
     case 'permission_denied': return new SourceError('auth_failed', 'it may not be read by the server', { cause })
     default: {
-      const code = errorCode(refused.cause) || refused.refusal
-      return new SourceError('disk', `its disk does not answer as it should (${code})`, { cause })
+      const reason = errorCode(refused.cause) || refused.refusal
+      return new SourceError('disk', `its disk does not answer as it should (${reason})`, { cause })
     }
   }
 }

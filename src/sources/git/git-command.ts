@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import type { Environment } from '../../operator/setting.ts'
-import { AddressError, SourceError } from '../source-error.ts'
+import { SourceError } from '../source-error.ts'
 import { redact } from '../secrets.ts'
 import { gitError } from './git-errors.ts'
 
@@ -16,8 +16,6 @@ const LIMITED = 'ulimit -f "$0" || exit; ulimit -d "$1" 2>/dev/null; shift; exec
 
 const MAX_OUTPUT_BYTES = 128 * 1_048_576
 const MAX_ERROR_CHARACTERS = 8_192
-
-const MIN_VERSION = '2.31'
 
 /** Set for every call, whatever the operator's own configuration says. */
 const CONFIG: ReadonlyArray<readonly [key: string, value: string]> = [
@@ -146,15 +144,4 @@ function environmentOf ({ protocol = '', config = [], sshCommand, env }: GitOpti
     ...Object.fromEntries(settings.flatMap(([key, value], index) =>
       [[`GIT_CONFIG_KEY_${index}`, key], [`GIT_CONFIG_VALUE_${index}`, value]] as const))
   }
-}
-
-/** @throws AddressError when this machine's git cannot be used */
-export async function requireGit (env: Environment): Promise<void> {
-  const options = { args: ['--version'], env, signal: AbortSignal.timeout(10_000) }
-  const output = await runGit(options, wholeOutput).catch(() => {
-    throw new AddressError('git is not installed: install git (and openssh-client for git+ssh://)')
-  })
-  const [version = ''] = /[\d.]+/.exec(output.toString()) ?? []
-  if (version.localeCompare(MIN_VERSION, 'en', { numeric: true }) >= 0) return
-  throw new AddressError(`git ${version} is too old: install ${MIN_VERSION} or later`)
 }

@@ -7,8 +7,7 @@ import { buffer } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
 import { isJsonObject, type JsonObject } from '../../core/shared/json.ts'
-import { SourceError } from '../source-error.ts'
-import { connectionError } from './failures.ts'
+import { connectionError, SourceError } from '../source-error.ts'
 
 /** Content codings that some hosts use although none was asked for. */
 const DECODERS: ReadonlyMap<string, () => Transform> = new Map<string, () => Transform>([
@@ -47,9 +46,8 @@ export async function decodeFile ({ headers }: Answer, path: string, limit: numb
   if (createDecoder === undefined) throw new SourceError('bad_answer', 'the host sends an unknown content coding')
   const decoded = `${path}.decoded`
   try {
-    const saved = await pipeline(
-      createReadStream(path), createDecoder(), async (bytes: AsyncIterable<Buffer>) => await save(bytes, decoded, limit)
-    )
+    const saveDecoded = async (bytes: AsyncIterable<Buffer>) => await save(bytes, decoded, limit)
+    const saved = await pipeline(createReadStream(path), createDecoder(), saveDecoded)
     await rename(decoded, path)
     return saved
   } catch (error) {

@@ -6,10 +6,9 @@ import { isIP, type LookupFunction } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { readPackageVersion } from '../../operator/package-files.ts'
 import type { Environment } from '../../operator/setting.ts'
-import { isAtLoopback } from '../address/parts.ts'
-import { SourceError } from '../source-error.ts'
-import type { RequestHeaders } from './credentials.ts'
-import { connectionError, statusError } from './failures.ts'
+import { hostOf, isAtLoopback } from '../address/address.ts'
+import { connectionError, SourceError, statusError } from '../source-error.ts'
+import type { RequestHeaders } from '../secrets.ts'
 import { proxyOf, tunnel } from './proxy.ts'
 
 const MAX_REDIRECTS = 5
@@ -82,7 +81,7 @@ function redirected (from: URL, location: string): URL {
 async function ask (
   url: URL, { method = 'GET', signal, env }: HttpRequest, mayBeInside: boolean, headers: RequestHeaders
 ): Promise<IncomingMessage> {
-  const host = url.hostname.replace(/^\[|\]$/g, '')
+  const host = hostOf(url)
   // Whoever names an address could otherwise read what only this machine's network shows.
   if (!mayBeInside && (isAtLoopback(url) || (isIP(host) !== 0 && isInsideAddress(host)))) throw insideError()
   try {

@@ -5,8 +5,9 @@ import { isIP, type Socket } from 'node:net'
 import { connect } from 'node:tls'
 import { errorCode } from '../../core/shared/system-errors.ts'
 import type { Environment } from '../../operator/setting.ts'
+import { hostOf } from '../address/address.ts'
 import { SourceError } from '../source-error.ts'
-import { basic } from './credentials.ts'
+import { basic } from '../secrets.ts'
 
 /** The proxy of the usual variables, in either case. `http:` is for this machine only, and goes through none. */
 export function proxyOf ({ protocol, hostname, port }: URL, env: Environment): URL | undefined {
@@ -36,7 +37,7 @@ export async function tunnel (url: URL, proxy: URL, signal: AbortSignal): Promis
     throw new SourceError('unreachable', `connection refused by the proxy ${proxy.host}`)
   })
   // An address is no name for TLS (RFC 6066 §3).
-  const host = url.hostname.replace(/^\[|\]$/g, '')
+  const host = hostOf(url)
   const options = { socket, host, ...isIP(host) === 0 && { servername: host }, ALPNProtocols: ['http/1.1'] }
   if (statusCode === 200) return connect(options)
   socket.destroy()

@@ -5,7 +5,7 @@ import { promisify } from 'node:util'
 import { own } from '../../core/shared/json.ts'
 import { homeOf } from '../../operator/home.ts'
 import type { Environment } from '../../operator/setting.ts'
-import { basic, type RequestHeaders } from '../http/credentials.ts'
+import { basic, type RequestHeaders } from '../secrets.ts'
 import { SourceError } from '../source-error.ts'
 
 /** A name becomes the end of the name of a program. */

@@ -3,18 +3,15 @@ import { join } from 'node:path'
 import { isJsonObject, type JsonObject } from '../../core/shared/json.ts'
 import { MAX_PUBLISHED_BYTES } from '../../core/shared/limits.ts'
 import { quotePath } from '../../core/shared/paths.ts'
-import { DIGEST, lastPart, parsePath, parseUrl, PATH_SETTING } from '../address/parts.ts'
-import type { SourceCommon, SourceKind } from '../address/source-kind.ts'
-import { PACKED_FILE } from '../archive/archive-source.ts'
+import { DIGEST, PACKED_FILE } from '../address/address.ts'
+import type { Fetched, FetchOptions, OciSource } from '../address/source-kind.ts'
 import { MAX_ARCHIVE_BYTES, unpackArchive } from '../archive/unpack.ts'
 import { MAX_ENTRIES, type SourceEntry, storedFiles } from '../publish/source-tree.ts'
-import { AddressError, SourceError } from '../source-error.ts'
-import { createRegistry, type Descriptor, type Registry, type Repository } from './registry.ts'
+import { SourceError } from '../source-error.ts'
+import { createRegistry, type Descriptor, type Registry } from './registry.ts'
 
 const MAX_LAYERS = 100
 const MAX_MANIFESTS = 2_000
-const REPOSITORY = /^[a-z\d]+(?:[._-]+[a-z\d]+)*(?:\/[a-z\d]+(?:[._-]+[a-z\d]+)*)*$/
-const TAG = /^\w[\w.-]{0,127}$/
 
 const TITLE = 'org.opencontainers.image.title'
 /** Set by ORAS for a folder that it packed: the layer has the folder's name as its title. */
@@ -25,81 +22,53 @@ const TAR_LAYER = /[./+]tar(?:[.+](?:gzip|zstd))?$/
 /** ORAS gives plain files the type of a tar layer, unless another is given. */
 const ORAS_FILE = 'application/vnd.oci.image.layer.v1.tar'
 
-export interface OciSource extends SourceCommon, Repository {
-  readonly kind: 'oci'
-  /** A tag, or `sha256:<hex>`. */
-  readonly reference: string
-  readonly path: string
-}
-
 interface Layer extends Descriptor {
   /** Of a layer that is one file, and not an archive. */
   readonly file: string | undefined
 }
 
-export const ociKind: SourceKind<OciSource> = {
-  kind: 'oci',
-  protocols: ['oci:'],
-  description: 'An artifact of a registry: oci://host/name:tag',
-  settings: { path: PATH_SETTING },
-  intervalMs: 60_000,
-  parseFragment: (path) => ({ path }),
-  create (address, { path }) {
-    const { host: registry, pathname } = parseUrl(address, ['oci:'])
-    const [, repository = '', tag, digest] = /^\/([^:@]+)(?::([^@]+))?(?:@(.+))?$/.exec(pathname) ?? []
-    if (registry === '' || !REPOSITORY.test(repository)) {
-      throw new AddressError('an address of a registry is oci://host/name:tag or oci://host/name@sha256:…')
-    }
-    const reference = digest ?? tag
-    if (reference === undefined) throw new AddressError('an oci:// address needs a tag or a digest')
-    if (digest === undefined ? !TAG.test(reference) : !DIGEST.test(reference)) {
-      throw new AddressError('an address of a registry ends with :tag or @sha256: and 64 hexadecimal digits')
-    }
-    const name = lastPart(repository)
-    return { kind: 'oci', name, layout: 'auto', registry, repository, reference, path: parsePath(path) }
-  },
-  /**
-   * Pulls an artifact by its digest. There is no agreed format of skills, so that layers are read by rule: archives are
-   * unpacked, and other layers with a title are files. A layout then finds the skills.
-   */
-  async fetch (source, { known, signal, tmp, env }) {
-    const { reference, path } = source
-    const isPinned = reference.startsWith('sha256:')
-    const registry = createRegistry(source, env, signal)
-    const digest = isPinned ? reference : await registry.digestOf(reference)
-    if (known?.['digest'] === digest) return undefined
-    const layers = await layersOf(registry, digest)
-    if (layers.length === 0) {
-      const sentence = 'the artifact has no layer that is a tar, tar.gz or tar.zst archive, or a file with a title'
-      throw new SourceError('bad_archive', sentence)
-    }
-    const packedBytes = layers.reduce((sum, { size }) => sum + size, 0)
-    if (packedBytes > MAX_ARCHIVE_BYTES) throw tooLarge(`${MAX_ARCHIVE_BYTES} bytes`)
-    // A later layer replaces files of an earlier one, as in images for containers.
-    const entries = new Map<string, SourceEntry>()
-    let bytes = 0
-    for (const [index, { file, ...layer }] of layers.entries()) {
-      const blob = join(tmp, `layer-${index}`)
-      await registry.saveBlob(layer, blob)
-      const own: readonly SourceEntry[] = file === undefined
-        ? await unpackArchive(blob, `${blob}-files`, signal, path)
-        : [{ path: file, kind: 'file', id: layer.digest, size: layer.size, stored: blob }]
-      if (file === undefined) await rm(blob)
-      for (const entry of own) {
-        bytes += entry.size
-        entries.set(entry.path, entry)
-      }
-      if (bytes > MAX_PUBLISHED_BYTES) throw tooLarge(`${MAX_PUBLISHED_BYTES} bytes`)
-      if (entries.size > MAX_ENTRIES) throw tooLarge(`${MAX_ENTRIES} files`)
-    }
-    const gone = [...entries.keys()].find((path) => WHITE_OUT.test(path))
-    if (gone !== undefined) {
-      const problem = `${quotePath(gone)} takes away what another layer has`
-      throw new SourceError('refused_tree', `the artifact is refused: ${problem}`)
-    }
-    const revision = isPinned ? digest : `${reference}@${digest}`
-    return { revision, memory: { digest }, files: storedFiles([...entries.values()]), path }
+/**
+ * Pulls an artifact by its digest. There is no agreed format of skills, so that layers are read by rule: archives are
+ * unpacked, and other layers with a title are files. A layout then finds the skills.
+ */
+export async function fetch (source: OciSource, options: FetchOptions): Promise<Fetched | undefined> {
+  const { reference, path } = source
+  const { known, signal, tmp, env } = options
+  const isPinned = reference.startsWith('sha256:')
+  const registry = createRegistry(source, env, signal)
+  const digest = isPinned ? reference : await registry.digestOf(reference)
+  if (known?.['digest'] === digest) return undefined
+  const layers = await layersOf(registry, digest)
+  if (layers.length === 0) {
+    const sentence = 'the artifact has no layer that is a tar, tar.gz or tar.zst archive, or a file with a title'
+    throw new SourceError('bad_archive', sentence)
   }
+  const packedBytes = layers.reduce((sum, { size }) => sum + size, 0)
+  if (packedBytes > MAX_ARCHIVE_BYTES) throw tooLarge(`${MAX_ARCHIVE_BYTES} bytes`)
+  // A later layer replaces files of an earlier one, as in images for containers.
+  const entries = new Map<string, SourceEntry>()
+  let bytes = 0
+  for (const [index, { file, ...layer }] of layers.entries()) {
+    const blob = join(tmp, `layer-${index}`)
+    await registry.saveBlob(layer, blob)
+    const own: readonly SourceEntry[] = file === undefined
+      ? await unpackArchive(blob, `${blob}-files`, signal, path)
+      : [{ path: file, kind: 'file', id: layer.digest, size: layer.size, stored: blob }]
+    if (file === undefined) await rm(blob)
+    for (const entry of own) {
+      bytes += entry.size
+      entries.set(entry.path, entry)
+    }
+    if (bytes > MAX_PUBLISHED_BYTES) throw tooLarge(`${MAX_PUBLISHED_BYTES} bytes`)
+    if (entries.size > MAX_ENTRIES) throw tooLarge(`${MAX_ENTRIES} files`)
+  }
+  const gone = [...entries.keys()].find((path) => WHITE_OUT.test(path))
+  if (gone !== undefined) {
+    const problem = `${quotePath(gone)} takes away what another layer has`
+    throw new SourceError('refused_tree', `the artifact is refused: ${problem}`)
+  }
+  const revision = isPinned ? digest : `${reference}@${digest}`
+  return { revision, memory: { digest }, files: storedFiles([...entries.values()]), path }
 }
 
 function tooLarge (limit: string): SourceError {

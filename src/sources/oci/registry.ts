@@ -1,12 +1,11 @@
 import { sha256 } from '../../core/shared/digest.ts'
 import type { JsonObject } from '../../core/shared/json.ts'
 import type { Environment } from '../../operator/setting.ts'
-import { DIGEST, isAtLoopback } from '../address/parts.ts'
-import type { SourceAuth } from '../address/source-kind.ts'
+import { DIGEST, isAtLoopback } from '../address/address.ts'
+import type { OciSource } from '../address/source-kind.ts'
 import { parseObject, readBody, saveBody } from '../http/body.ts'
-import { basic, type RequestHeaders } from '../http/credentials.ts'
 import { type HttpAnswer, type HttpRequest, send } from '../http/http-client.ts'
-import { readSecret } from '../secrets.ts'
+import { basic, readSecret, type RequestHeaders } from '../secrets.ts'
 import { SourceError } from '../source-error.ts'
 import { dockerCredentials } from './docker-credentials.ts'
 
@@ -23,17 +22,10 @@ export interface Descriptor {
   readonly size: number
 }
 
-export interface Repository {
-  /** Host and port. */
-  readonly registry: string
-  readonly repository: string
-  readonly auth?: SourceAuth
-}
-
 export type Registry = ReturnType<typeof createRegistry>
 
-/** One repository of a registry, read over the distribution protocol. */
-export function createRegistry (source: Repository, env: Environment, signal: AbortSignal) {
+/** Reads one repository of a registry over the distribution protocol. */
+export function createRegistry (source: OciSource, env: Environment, signal: AbortSignal) {
   const { registry, repository, auth = {} } = source
   const protocol = isAtLoopback(new URL(`https://${registry}`)) ? 'http' : 'https'
   const host = registry === 'docker.io' ? 'registry-1.docker.io' : registry
@@ -41,7 +33,7 @@ export function createRegistry (source: Repository, env: Environment, signal: Ab
   let credentials: RequestHeaders = {}
 
   return {
-    /** The digest behind a tag. Asking for it counts as no pull. */
+    /** Asks for the digest behind a tag, which counts as no pull. */
     async digestOf (reference: string): Promise<string> {
       const answer = await ask(`/manifests/${reference}`, 'HEAD', MANIFEST_TYPES)
       const digest = String(answer.headers['docker-content-digest'])
@@ -50,7 +42,7 @@ export function createRegistry (source: Repository, env: Environment, signal: Ab
       return sha256(await readBody(manifest, MAX_MANIFEST_BYTES))
     },
 
-    /** A manifest whose bytes have this digest. */
+    /** Gets a manifest, and checks that its bytes have this digest. */
     async manifest (digest: string): Promise<JsonObject> {
       const answer = await ask(`/manifests/${digest}`, 'GET', MANIFEST_TYPES)
       const bytes = await readBody(answer, MAX_MANIFEST_BYTES)
@@ -80,7 +72,7 @@ export function createRegistry (source: Repository, env: Environment, signal: Ab
     return await send({ ...request, credentials })
   }
 
-  /** A token of the realm that the registry names, or the credentials themselves where it asks for them. */
+  /** Gets a token of the realm that the registry names, or returns the credentials where it asks for them. */
   async function logIn (challenge: string, isInside: boolean): Promise<RequestHeaders> {
     const secret = await readSecret(auth, env)
     const own = secret === undefined

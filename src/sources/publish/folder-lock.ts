@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { readFileSync, rmSync } from 'node:fs'
 import { link, mkdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import { errorCode } from '../../core/shared/system-errors.ts'
@@ -11,9 +11,11 @@ import { errorCode } from '../../core/shared/system-errors.ts'
 const HEARTBEAT_MS = 15_000
 const LOCK_STALE_MS = 60_000
 
-const OwnerSchema = Type.Object({ pid: Type.Integer({ minimum: 1 }), host: Type.String(), id: Type.String() })
+const OwnerSchema = Type.Object({
+  pid: Type.Integer({ minimum: 1 }), host: Type.String(), id: Type.String({ pattern: '^[\\w-]{1,64}$' })
+})
 
-/** The locks that this process has: a container's first process has the same number after each restart. */
+/** The locks of this process: a container's first process has the same number after each restart. */
 const held = new Map<string, FolderLock>()
 
 function releaseAll (): void {
@@ -32,20 +34,24 @@ interface Owner {
  * replaced by a rename, which one process at a time may do.
  */
 export class FolderLock {
-  readonly #path: string
+  readonly #folder: string
   readonly #onLost: () => void
   #id: string | undefined
   #heartbeat: NodeJS.Timeout | undefined
 
   /** @param onLost is called when another process has taken the lock over */
   constructor (folder: string, onLost: () => void = () => {}) {
-    this.#path = join(folder, 'lock')
+    this.#folder = folder
     this.#onLost = onLost
+  }
+
+  get #path (): string {
+    return join(this.#folder, 'lock')
   }
 
   /**
    * Takes the lock, unless this object has it.
-   * @returns what the owner is called, if another process has it
+   * @returns the name of the owner, if another process has it
    */
   async acquire (): Promise<string | undefined> {
     if (await this.isOurs()) return undefined
@@ -55,15 +61,14 @@ export class FolderLock {
     held.set(id, this)
     // One listener for all locks.
     process.off('exit', releaseAll).once('exit', releaseAll)
+    let owner: string | undefined = 'unknown'
     try {
-      const owner = await this.#take(id)
-      if (owner === undefined) this.#heartbeat = setInterval(() => { void this.#beat() }, HEARTBEAT_MS).unref()
-      else this.#forget()
-      return owner
-    } catch (error) {
-      this.#forget()
-      throw error
+      owner = await this.#take(id)
+    } finally {
+      if (owner !== undefined) this.#forget()
     }
+    if (owner === undefined) this.#heartbeat = setInterval(() => { void this.#beat() }, HEARTBEAT_MS).unref()
+    return owner
   }
 
   /** Returns whether this object has the lock: a process that was suspended may have lost it. */
@@ -97,48 +102,42 @@ export class FolderLock {
     if (await this.isOurs()) await utimes(this.#path, now, now).catch(() => {})
   }
 
-  /** Returns what the owner is called, if it is another one. */
+  /**
+   * Creates the lock, or replaces the lock of an owner that has ended. Each lock has a claim of its own, which one
+   * process gets. A claim whose process has ended is claimed likewise.
+   * @returns the name of the owner, if it is another process
+   */
   async #take (id: string): Promise<string | undefined> {
     const own = `${this.#path}.${id}`
-    await mkdir(dirname(own), { recursive: true, mode: 0o700 })
+    await mkdir(this.#folder, { recursive: true, mode: 0o700 })
     // A link appears with its content: nobody ever reads half a lock.
     await writeFile(own, JSON.stringify({ pid: process.pid, host: hostname(), id }), { flag: 'wx', mode: 0o600 })
-    try {
-      if (await linkNew(own, this.#path)) return undefined
-      const owner = await ownerOf(this.#path)
-      if (owner?.isStale !== true) return owner?.name ?? 'another process'
-      return await this.#replace(owner, own)
-    } finally {
-      await rm(own, { force: true })
-    }
-  }
-
-  /**
-   * Replaces the lock of an owner that has ended. Each lock has its own claim, which one process gets. A claim whose
-   * process has ended is claimed itself.
-   */
-  async #replace (stale: Owner, own: string): Promise<string | undefined> {
+    const used = [own]
     const claims: string[] = []
-    for (let owner: Owner | undefined = stale; ;) {
-      const claim = `${this.#path}.after-${owner.id}`
-      claims.push(claim)
-      if (await linkNew(own, claim)) break
-      owner = await ownerOf(claim)
-      if (owner?.isStale !== true) return owner?.name ?? 'another process'
-    }
     try {
+      let name = this.#path
+      let stale: Owner | undefined
+      while (!await linkNew(own, name)) {
+        const owner = await ownerOf(name)
+        if (owner?.isStale !== true) return owner?.name ?? 'another process'
+        stale ??= owner
+        name = `${this.#path}.after-${owner.id}`
+        claims.unshift(name)
+      }
+      if (stale === undefined) return undefined
+      used.unshift(...claims)
       // Another process may have replaced the lock, and removed its claim, since the lock was read.
       const owner = await ownerOf(this.#path)
       if (owner?.id !== stale.id) return owner?.name ?? 'another process'
       await rename(own, this.#path)
       return undefined
     } finally {
-      for (const claim of claims.reverse()) await rm(claim, { force: true })
+      for (const file of used) await rm(file, { force: true })
     }
   }
 }
 
-/** Gives a file a further name; false if something has this name. */
+/** Gives a file a further name. Returns false if something has this name. */
 async function linkNew (file: string, name: string): Promise<boolean> {
   try {
     await link(file, name)
@@ -149,13 +148,12 @@ async function linkNew (file: string, name: string): Promise<boolean> {
   }
 }
 
-/** The owner that a lock names; undefined if there is no lock. What is no lock is stale when it is old. */
+/** Reads the owner that a lock names; undefined if there is no lock. What is no lock is stale when it is old. */
 async function ownerOf (path: string): Promise<Owner | undefined> {
   try {
-    const text = await readFile(path, 'utf8')
+    const owner = parseOwner(await readFile(path, 'utf8'))
     // The clock of this machine may have been set back.
     const isOld = Math.abs(Date.now() - (await stat(path)).mtimeMs) > LOCK_STALE_MS
-    const owner = parseOwner(text)
     if (owner === undefined) return { id: 'unknown', name: 'another process', isStale: isOld }
     const { pid, host, id } = owner
     return { id, name: `process ${pid} on host ${host}`, isStale: isOld || (host === hostname() && hasEnded(pid, id)) }
@@ -168,7 +166,7 @@ async function ownerOf (path: string): Promise<Owner | undefined> {
 function parseOwner (text: string) {
   try {
     const value: unknown = JSON.parse(text)
-    return Value.Check(OwnerSchema, value) && /^[\w-]{1,64}$/.test(value.id) ? value : undefined
+    return Value.Check(OwnerSchema, value) ? value : undefined
   } catch {
     return undefined
   }

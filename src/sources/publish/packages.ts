@@ -5,19 +5,18 @@ import { findSkills } from '../../layout/find-skills.ts'
 import type { FoundSkills, LayoutTree, LeftOut } from '../../layout/layout.ts'
 import { PACKAGE } from '../../layout/walk-tree.ts'
 import { MAX_FILE_BYTES, MAX_PUBLISHED_BYTES } from '../../core/shared/limits.ts'
-import { unpackArchive, withoutTopFolder } from '../archive/unpack.ts'
 import { SourceError, type SourceErrorCode } from '../source-error.ts'
 import { planOf, type PlanOptions } from './plan.ts'
-import { checkEntries, isUnwritable, MAX_ENTRIES, type SourceEntry, SourceTree, storedFiles } from './source-tree.ts'
+import { checkEntries, MAX_ENTRIES, type SourceEntry, SourceTree, storedFiles } from './source-tree.ts'
 
 const MAX_PACKAGES = 1_000
 
 /** Failures of one package, which cost nothing but itself. */
-const OF_PACKAGE: ReadonlySet<SourceErrorCode> = new Set(['bad_archive', 'too_large', 'refused_tree'])
+const PACKAGE_FAILURES: ReadonlySet<SourceErrorCode> = new Set(['bad_archive', 'too_large', 'refused_tree'])
 
 /**
- * The skills of the packages that a search has found. Of two skills with one name, the one that is not packed counts.
- * A package is a folder next to it: `a.skill` is `a/`. Those without a skill are left out silently.
+ * Unpacks the packages that a search has found. Of two skills with one name, the one that is not packed counts. A
+ * package is a folder next to it: `a.skill` is `a/`. Those without a skill are left out silently.
  * @param tmp packages with a skill are unpacked into it, and stay there
  */
 export async function findPackaged (
@@ -61,21 +60,22 @@ export async function findPackaged (
 }
 
 /**
- * The files of a package, as if they lay in a folder. Undefined for what cannot be unpacked or published.
+ * Unpacks a package: its files, as if they lay in a folder. Returns undefined for what cannot be unpacked or published.
  * @param tmp an empty folder for them
  */
 async function unpackIfGood (
   bytes: Buffer, folder: string, tmp: string, signal: AbortSignal
 ): Promise<readonly SourceEntry[] | undefined> {
+  const { unpackArchive, withoutTopFolder } = await import('../archive/unpack.ts')
   const archive = join(tmp, 'package')
   await writeFile(archive, bytes)
   try {
     const unpacked = withoutTopFolder(await unpackArchive(archive, join(tmp, 'files'), signal))
     const entries = unpacked.map((entry) => ({ ...entry, path: `${folder}/${entry.path}` }))
-    checkEntries(entries, 'the package')
-    return entries.some(isUnwritable) ? undefined : entries
+    checkEntries(entries, 'the package', true)
+    return entries
   } catch (error) {
-    if (error instanceof SourceError && OF_PACKAGE.has(error.code)) return undefined
+    if (error instanceof SourceError && PACKAGE_FAILURES.has(error.code)) return undefined
     throw error
   } finally {
     await rm(archive, { force: true })

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { posix } from 'node:path'
+import { yieldIfNeeded } from '../../core/shared/async.ts'
 import { MAX_FILE_BYTES, MAX_PUBLISHED_BYTES } from '../../core/shared/limits.ts'
 import { quotePath } from '../../core/shared/paths.ts'
 import type { FoundSkill, FoundSkills, LayoutOptions, LeftOut } from '../../layout/layout.ts'
@@ -28,7 +29,7 @@ export function publishedSkill (name: string, files: PublishedSkill['files']): P
 export type PlanOptions = LayoutOptions & { readonly prefix: string, readonly where: string }
 
 /**
- * The skills that were found, with their files.
+ * Collects the files of the skills that were found.
  * @throws SourceError for what no disk can hold, or what is too large
  */
 export async function planOf (
@@ -40,12 +41,14 @@ export async function planOf (
   let bytes = 0
   const skills: PublishedSkill[] = []
   for (const { name, path } of found) {
+    await yieldIfNeeded()
     const files = await tree.below(path)
     for (const { entry } of files) {
-      const file = quotePath(entry.path)
-      if (isUnwritable(entry)) refuse('refused_tree', `no disk can hold ${file}`)
-      if (entry.size > MAX_FILE_BYTES) refuse('too_large', `${file} is larger than ${MAX_FILE_BYTES} bytes`)
       bytes += entry.size
+      if (isUnwritable(entry)) refuse('refused_tree', `no disk can hold ${quotePath(entry.path)}`)
+      if (entry.size > MAX_FILE_BYTES) {
+        refuse('too_large', `${quotePath(entry.path)} is larger than ${MAX_FILE_BYTES} bytes`)
+      }
     }
     if (bytes > MAX_PUBLISHED_BYTES) refuse('too_large', `its skills have more than ${MAX_PUBLISHED_BYTES} bytes`)
     skills.push(publishedSkill(prefix + name, files))
@@ -68,7 +71,7 @@ export function reportOf ({ layout }: FoundSkills, leftOut: readonly LeftOut[]):
   return { layout, ...all.length > 0 && { left_out: { count: all.length, first: all.slice(0, MAX_NAMED) } } }
 }
 
-/** Submodules, links out of the source, and files that another server has: a client would read something else. */
+/** Finds submodules, links out of the source, and files that another server has: a client would read something else. */
 export async function brokenParts (files: SourceFiles, entries: Iterable<SourceEntry>): Promise<LeftOut[]> {
   const found: LeftOut[] = []
   for (const entry of entries) {

@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readdir, readFile, realpath, rename, rm, stat, symlink,
 import { dirname, join } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
-import type { Listing } from '../../core/roots/list-root.ts'
+import type { ListedFolder, Listing } from '../../core/roots/list-root.ts'
 import { isSafeName } from '../../core/shared/skill-name.ts'
 import { SourceStatusSchema } from '../../schemas/health.ts'
 import type { PublishedSkill } from './plan.ts'
@@ -48,11 +48,14 @@ export type PublishedState = Static<typeof PublishedStateSchema>
 export class Publisher extends EventEmitter<{ changed: [] }> implements Listing {
   readonly isFixed = true
   folders: Listing['folders']
+  /** Of the listing. */
+  state: PublishedState | undefined
+  /** Whether another publisher's skills are listed. */
+  isInherited = false
   /** Whether there is a listing that cannot be used: of another version, or damaged. */
   isDamaged = false
   #folder: string
   #text = ''
-  #state: PublishedState | undefined
   /** Digests by name. */
   #listed: ReadonlyMap<string, string> = new Map()
   /** Files since the last listing. */
@@ -79,7 +82,7 @@ export class Publisher extends EventEmitter<{ changed: [] }> implements Listing 
     return join(this.#folder, 'tmp')
   }
 
-  get skillsFolder (): string {
+  get #skillsFolder (): string {
     return join(this.#folder, 'skills')
   }
 
@@ -87,26 +90,25 @@ export class Publisher extends EventEmitter<{ changed: [] }> implements Listing 
    * Makes the folders, and lists what was published before.
    * @param folder in which this process publishes, if it is not the one of the constructor
    */
-  async open (folder = this.#folder): Promise<PublishedState | undefined> {
+  async open (folder = this.#folder): Promise<void> {
     this.#folder = folder
     await this.#makeFolders()
     this.#folder = await realpath(folder)
-    return await this.refresh()
+    await this.refresh()
   }
 
-  /** Lists what another process has published. */
-  async refresh (): Promise<PublishedState | undefined> {
+  /** Lists what another process has published. Returns whether this folder has a state. */
+  async refresh (): Promise<boolean> {
     const text = await readFile(join(this.#folder, LISTING_FILE), 'utf8').catch(() => '')
-    if (text === '' || text === this.#text) return this.#state
-    const listing = parseListing(text)
-    this.isDamaged = listing === undefined
-    if (listing === undefined) return this.#state
-    this.#text = text
-    this.#state = listing.state
-    this.#listed = new Map(Object.entries(listing.skills).filter(([name]) => isSafeName(name)))
-    this.#list(this.#listed)
-    await this.restore()
-    return this.#state
+    if (text !== '' && text !== this.#text) {
+      const listing = parseListing(text)
+      this.isDamaged = listing === undefined
+      if (listing !== undefined) {
+        this.#take(text, listing.state, new Map(Object.entries(listing.skills).filter(([name]) => isSafeName(name))))
+        await this.restore()
+      }
+    }
+    return this.state !== undefined && !this.isInherited
   }
 
   /** Removes what a process that was killed has left. Only the owner of the folder may do this. */
@@ -116,9 +118,11 @@ export class Publisher extends EventEmitter<{ changed: [] }> implements Listing 
     await this.#sweep(this.#listed.values())
   }
 
-  /** Lists the folders of another publisher until this one publishes. */
-  inherit ({ folders }: Publisher): void {
+  /** Lists the skills of another publisher until this one publishes. */
+  inherit ({ folders, state }: Publisher): void {
     this.folders = folders
+    this.state = state
+    this.isInherited = true
     this.emit('changed')
   }
 
@@ -128,7 +132,7 @@ export class Publisher extends EventEmitter<{ changed: [] }> implements Listing 
    */
   async restore (): Promise<boolean> {
     await this.#makeFolders()
-    const there = new Set(await readdir(this.skillsFolder))
+    const there = new Set(await readdir(this.#skillsFolder))
     const present = [...this.#listed].filter(([, digest]) => there.has(digest))
     if (this.#text !== '' && present.length !== this.folders?.size) this.#list(present)
     return present.length === this.#listed.size
@@ -138,20 +142,22 @@ export class Publisher extends EventEmitter<{ changed: [] }> implements Listing 
   async add (skills: readonly PublishedSkill[], read: ReadFiles, signal: AbortSignal): Promise<void> {
     const missing: PublishedSkill[] = []
     for (const skill of skills) {
-      const stats = await stat(join(this.skillsFolder, skill.digest)).catch(() => undefined)
-      if (stats?.isDirectory() !== true) missing.push(skill)
+      const path = this.#placeOf(skill)
+      const isThere = this.folders?.get(skill.name)?.path === path ||
+        (await stat(path).catch(() => undefined))?.isDirectory() === true
+      if (!isThere) missing.push(skill)
     }
     if (missing.length > 0) await this.withTmp((folder) => this.#write(folder, missing, read, signal))
   }
 
-  /** Where those skills are that are not listed with the same content, by name. */
+  /** Returns where those skills are that are not listed with the same content, by name. */
   changedAmong (skills: readonly PublishedSkill[]): ReadonlyMap<string, string> {
     const changed = skills.filter(({ name, digest }) => this.#listed.get(name) !== digest)
-    return new Map(changed.map(({ name, digest }) => [name, this.#placeOf(name, digest)]))
+    return new Map(changed.map((skill) => [skill.name, this.#placeOf(skill)]))
   }
 
   /**
-   * Lists these skills, whose folders were added, in place of those before, in one step. Folders of the listing before
+   * Lists these skills, whose folders were added, instead of those before, in one step. Folders of the listing before
    * stay until the next one, for readers who have begun.
    */
   async list (skills: readonly PublishedSkill[], state?: PublishedState): Promise<void> {
@@ -161,25 +167,22 @@ export class Publisher extends EventEmitter<{ changed: [] }> implements Listing 
     const temporary = join(this.#tmp, LISTING_FILE)
     await writeFile(temporary, text, { flush: true })
     await rename(temporary, join(this.#folder, LISTING_FILE))
-    this.#text = text
-    this.#state = state
-    this.#listed = listed
-    this.#list(listed)
     this.#written = 0
+    this.#take(text, state, listed)
     await this.#sweep([...listed.values(), ...before.values()])
   }
 
-  #placeOf (name: string, digest: string): string {
-    return join(this.skillsFolder, digest, name)
+  #placeOf ({ name, digest }: Pick<PublishedSkill, 'name' | 'digest'>): string {
+    return join(this.#skillsFolder, digest, name)
   }
 
   /** Files first and links afterwards: nothing is ever written through a link. */
   async #write (
     staging: string, skills: readonly PublishedSkill[], read: ReadFiles, signal: AbortSignal
   ): Promise<void> {
-    const all = skills.flatMap(({ name, digest, files }) =>
-      files.map(({ path, entry }) => ({ entry, path: join(staging, digest, name, path) })))
     const tops = skills.map(({ name, digest }) => join(staging, digest, name))
+    const all = skills.flatMap(({ files }, index) =>
+      files.map(({ path, entry }) => ({ entry, path: join(tops[index] ?? '', path) })))
     const folders = new Set([...tops, ...all.map(({ path }) => dirname(path))])
     for (const folder of folders) await mkdir(folder, { recursive: true, mode: 0o755 })
     const flush = (this.#written += all.length) <= MAX_FLUSHED_FILES
@@ -188,31 +191,39 @@ export class Publisher extends EventEmitter<{ changed: [] }> implements Listing 
       await writeFile(path, bytes, { flag: 'wx', mode: 0o644, flush })
     })
     for (const { entry, path } of all) if (entry.kind === 'link') await symlink(entry.target ?? '', path)
-    for (const { digest } of skills) await rename(join(staging, digest), join(this.skillsFolder, digest))
+    for (const { digest } of skills) await rename(join(staging, digest), join(this.#skillsFolder, digest))
   }
 
   /** Removes the folders of other digests. They are moved first: half a folder would be taken for a whole one. */
   async #sweep (kept: Iterable<string>): Promise<void> {
     const all = new Set(kept)
-    for (const name of await readdir(this.skillsFolder)) {
+    for (const name of await readdir(this.#skillsFolder)) {
       if (all.has(name)) continue
       const gone = join(this.#tmp, name)
       // What the disk does not remove goes another time.
-      await rename(join(this.skillsFolder, name), gone).then(() => rm(gone, { recursive: true })).catch(() => {})
+      await rename(join(this.#skillsFolder, name), gone).then(() => rm(gone, { recursive: true })).catch(() => {})
     }
+  }
+
+  #take (text: string, state: PublishedState | undefined, listed: ReadonlyMap<string, string>): void {
+    this.#text = text
+    this.state = state
+    this.#listed = listed
+    this.isInherited = false
+    this.#list(listed)
   }
 
   /** Readers get it from now on. */
   #list (listed: Iterable<readonly [name: string, digest: string]>): void {
-    this.folders = new Map(Array.from(listed, ([name, digest]) => {
-      const path = this.#placeOf(name, digest)
+    this.folders = new Map(Array.from(listed, ([name, digest]): [string, ListedFolder] => {
+      const path = this.#placeOf({ name, digest })
       return [name, { path, realPath: path }]
     }))
     this.emit('changed')
   }
 
   async #makeFolders (): Promise<void> {
-    for (const folder of [this.#tmp, this.skillsFolder]) await mkdir(folder, { recursive: true, mode: 0o700 })
+    for (const folder of [this.#tmp, this.#skillsFolder]) await mkdir(folder, { recursive: true, mode: 0o700 })
   }
 }
 

@@ -22,12 +22,12 @@ export interface SourceEntry {
   readonly stored?: string
 }
 
-/** Reads files, some at a time, and hands the bytes of each to `use`. */
+/** Reads files, and gives the bytes of each to `use`. */
 export type ReadFiles = <File extends { readonly entry: SourceEntry }>(
   files: readonly File[], use: (file: File, bytes: Buffer) => Promise<void>
 ) => Promise<void>
 
-/** All that a source holds in one state. */
+/** All files of a source in one state. */
 export interface SourceFiles {
   readonly entries: readonly SourceEntry[]
   readonly read: ReadFiles
@@ -39,7 +39,7 @@ export async function readFileOf ({ read }: SourceFiles, entry: SourceEntry): Pr
   return content
 }
 
-/** Files that were unpacked or downloaded into a folder of this machine. */
+/** Returns files that were unpacked or downloaded into a folder of this machine. */
 export function storedFiles (entries: readonly SourceEntry[]): SourceFiles {
   return {
     entries,
@@ -58,16 +58,18 @@ const MAX_STEPS_ON_A_PATH = 256
 /**
  * Refuses a state that is too large, or that no file system holds as it is.
  * @param where names the state in the sentence
+ * @param isSkill whether all of it is written
  * @throws SourceError
  */
-export function checkEntries (entries: readonly SourceEntry[], where: string): void {
+export function checkEntries (entries: readonly SourceEntry[], where: string, isSkill = false): void {
   if (entries.length > MAX_ENTRIES) throw new SourceError('too_large', `${where} has more than ${MAX_ENTRIES} files`)
   const refuse = (path: string, problem: string): never => {
     throw new SourceError('refused_tree', `${where} is refused: ${quotePath(path)} ${problem}`)
   }
   const names = new Set<string>()
-  for (const { path } of entries) {
-    const problem = pathProblem(path)
+  for (const entry of entries) {
+    const { path } = entry
+    const problem = pathProblem(path) ?? (isSkill && isUnwritable(entry) ? 'fits on no disk' : undefined)
     if (problem !== undefined) refuse(path, problem)
     if (names.has(path)) refuse(path, 'is there twice')
     names.add(path)
@@ -78,7 +80,7 @@ export function checkEntries (entries: readonly SourceEntry[], where: string): v
   }
 }
 
-/** Why no source may have this path; undefined: it may. */
+/** Returns why no source may have this path; undefined if it may. */
 export function pathProblem (path: string): string | undefined {
   if (Buffer.byteLength(path) > MAX_PATH_BYTES) return `is longer than ${MAX_PATH_BYTES} bytes`
   const segments = path.split('/')
@@ -90,7 +92,7 @@ export function pathProblem (path: string): string | undefined {
   return undefined
 }
 
-/** Whether no file system holds a file with this name, or a link with this target. */
+/** Returns whether no file system holds a file with this name, or a link with this target. */
 export function isUnwritable ({ path, kind, target = '' }: SourceEntry): boolean {
   if (path.split('/').some((name) => Buffer.byteLength(name) > MAX_NAME_BYTES)) return true
   return kind === 'link' && (target === '' || target.includes('\0') || Buffer.byteLength(target) > MAX_LINK_BYTES)
@@ -113,11 +115,11 @@ export class SourceTree implements LayoutTree {
   }
 
   #makeFolder (path: string): Map<string, SourceEntry | undefined> {
-    const known = this.#folders.get(path)
-    if (known !== undefined) return known
-    const folder = new Map<string, SourceEntry | undefined>()
-    this.#folders.set(path, folder)
-    if (path !== '') this.#makeFolder(folderOf(path)).set(baseName(path), undefined)
+    let folder = this.#folders.get(path)
+    if (folder === undefined) {
+      this.#folders.set(path, folder = new Map())
+      if (path !== '') this.#makeFolder(folderOf(path)).set(baseName(path), undefined)
+    }
     return folder
   }
 
@@ -145,7 +147,7 @@ export class SourceTree implements LayoutTree {
     return entry?.kind === 'file' && entry.size <= limit ? await readFileOf(this.#files, entry) : undefined
   }
 
-  /** All entries below a folder, with their paths relative to it, sorted by path. Links in it stay links. */
+  /** Returns all entries below a folder, with their paths relative to it, sorted by path. Links in it stay links. */
   async below (path: string): Promise<ReadonlyArray<{ readonly path: string, readonly entry: SourceEntry }>> {
     const found: Array<{ path: string, entry: SourceEntry }> = []
     const collect = (folder: string, prefix: string): void => {
@@ -158,7 +160,7 @@ export class SourceTree implements LayoutTree {
     return found.sort((a, b) => compareCodePoints(a.path, b.path))
   }
 
-  /** The path behind all links, which are followed as the kernel would, inside the tree; undefined for nothing. */
+  /** Follows all links of a path as the kernel would, inside the tree. Returns undefined where nothing is. */
   #resolve (path: string, budget = { steps: MAX_STEPS_ON_A_PATH }): string | undefined {
     if (path === '') return ''
     if (--budget.steps < 0) return undefined

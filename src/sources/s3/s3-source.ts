@@ -1,87 +1,75 @@
 import { createHash } from 'node:crypto'
+import { AwsClient } from 'aws4fetch'
+import { XMLParser, XMLValidator } from 'fast-xml-parser'
 import pLimit from 'p-limit'
-import type { LeftOut } from '../../layout/layout.ts'
+import { isJsonObject, own } from '../../core/shared/json.ts'
 import { MAX_FILE_BYTES } from '../../core/shared/limits.ts'
-import { foldersAbove } from '../../core/shared/paths.ts'
-import { withoutEndSlashes } from '../../core/shared/text.ts'
-import { decode, lastPart, parseUrl } from '../address/parts.ts'
-import type { SourceCommon, SourceKind } from '../address/source-kind.ts'
+import { encodePath, foldersAbove } from '../../core/shared/paths.ts'
+import { compareCodePoints, decodePercent } from '../../core/shared/text.ts'
+import type { LeftOut } from '../../layout/layout.ts'
+import type { Environment } from '../../operator/setting.ts'
+import type { Fetched, FetchOptions, S3Source } from '../address/source-kind.ts'
 import { readBody } from '../http/body.ts'
+import { type HttpAnswer, send } from '../http/http-client.ts'
 import { isUnwritable, pathProblem, type SourceEntry } from '../publish/source-tree.ts'
-import { AddressError, SourceError } from '../source-error.ts'
-import type { Bucket, BucketPlace } from './bucket.ts'
+import { readSecret } from '../secrets.ts'
+import { AddressError, SourceError, statusError } from '../source-error.ts'
 
 const MAX_DOWNLOADS = 8
-const BUCKET = /^[a-z\d][a-z\d.-]{1,61}[a-z\d]$/
+const MAX_OBJECTS = 200_000
+/** Of all pages of a listing together. */
+const MAX_LISTING_BYTES = 128 * 1_048_576
 
-export interface S3Source extends SourceCommon, BucketPlace {
-  readonly kind: 's3'
-  /** What its keys begin with: '' or a path with a slash at its end. */
-  readonly prefixPath: string
-  /** Key below the prefix, written last by the upload: nothing is read before it changes. */
-  readonly marker?: string | undefined
+/** Statuses of refusals that name their reason, such as a wrong clock or (301) a wrong region. */
+const REFUSALS = [301, 400, 401, 403]
+const MAX_REFUSAL_BYTES = 16_384
+const REASON = /<Code>([A-Za-z]{1,64})<\/Code>/
+
+interface StoredObject {
+  readonly key: string
+  /** Says whether an object changed. It is not a digest of its bytes. */
+  readonly etag: string
+  readonly size: number
 }
 
-export const s3Kind: SourceKind<S3Source> = {
-  kind: 's3',
-  protocols: ['s3:'],
-  description: 'A bucket: s3://bucket/prefix',
-  settings: {
-    endpoint: { description: 's3: the address of the service; default: Amazon' },
-    region: { description: 's3: default us-east-1' },
-    marker: { description: 's3: a key that is written last; nothing is read before it changes' }
-  },
-  intervalMs: 300_000,
-  create (address, { endpoint, region, marker }) {
-    const { hostname: bucket, pathname, search } = parseUrl(address, ['s3:'])
-    if (!BUCKET.test(bucket) || search !== '') throw new AddressError('an address of a bucket is s3://bucket/prefix')
-    if (endpoint !== undefined) checkEndpoint(endpoint)
-    const path = withoutEndSlashes(decode(pathname)).replace(/^\/+/, '')
-    const [name, prefixPath] = path === '' ? [bucket, ''] : [lastPart(path), `${path}/`]
-    return { kind: 's3', name, layout: 'auto', bucket, prefixPath, endpoint, region, marker }
-  },
-  async check ({ auth, name }) {
-    if (auth === undefined || auth.username !== undefined) return
-    throw new AddressError(`the source ${name} needs auth.username: the id of the access key`)
-  },
-  /**
-   * A listing costs one request for 1,000 objects. Only files of skills that changed are fetched, in the state that was
-   * listed.
-   */
-  async fetch (source, { known, signal, env }) {
-    const { changing, openBucket } = await import('./bucket.ts')
-    const bucket = await openBucket(source, env, signal)
-    const { revision, marker, entries, leftOut } = await look(bucket, source)
-    if (known?.['revision'] === revision || (marker !== '' && known?.['marker'] === marker)) return undefined
-    return {
-      revision,
-      memory: { revision, marker },
-      path: '',
-      leftOut,
-      files: {
-        entries,
-        async read (files, use) {
-          await pLimit(MAX_DOWNLOADS).map(files, async (file) => {
-            const { path, id, size } = file.entry
-            const bytes = await readBody(await bucket.get(source.prefixPath + path, id), MAX_FILE_BYTES)
-            if (bytes.length !== size) throw changing()
-            await use(file, bytes)
-          })
-        }
-      },
-      // A listing may be half of a state, during an upload, or cut by a service: all of it must still be there.
-      async confirm () {
-        if ((await look(bucket, source)).revision !== revision) throw changing()
+const parser = new XMLParser({ parseTagValue: false, trimValues: false, isArray: (name) => name === 'Contents' })
+
+type Bucket = Awaited<ReturnType<typeof openBucket>>
+
+/** @throws AddressError for a secret without the id of its key */
+export async function check ({ auth, name }: S3Source): Promise<void> {
+  if (auth === undefined || auth.username !== undefined) return
+  throw new AddressError(`the source ${name} needs auth.username: the id of the access key`)
+}
+
+/**
+ * Lists a bucket, which costs one request for 1,000 objects. Only files of skills that changed are fetched, in the
+ * state that was listed.
+ */
+export async function fetch (source: S3Source, { known, signal, env }: FetchOptions): Promise<Fetched | undefined> {
+  const bucket = await openBucket(source, env, signal)
+  const { revision, marker, entries, leftOut } = await look(bucket, source)
+  if (known?.['revision'] === revision || (marker !== '' && known?.['marker'] === marker)) return undefined
+  return {
+    revision,
+    memory: { revision, marker },
+    path: '',
+    leftOut,
+    files: {
+      entries,
+      async read (files, use) {
+        await pLimit(MAX_DOWNLOADS).map(files, async (file) => {
+          const { path, id, size } = file.entry
+          const bytes = await readBody(await bucket.get(source.prefixPath + path, id), MAX_FILE_BYTES)
+          if (bytes.length !== size) throw changing()
+          await use(file, bytes)
+        })
       }
+    },
+    // A listing may be half of a state, during an upload, or cut by a service: all of it must still be there.
+    async confirm () {
+      if ((await look(bucket, source)).revision !== revision) throw changing()
     }
-  }
-}
-
-function checkEndpoint (text: string): void {
-  try {
-    parseUrl(text, ['https:', 'http:'])
-  } catch {
-    throw new AddressError('the endpoint of a bucket is an https:// address without credentials')
   }
 }
 
@@ -108,4 +96,101 @@ async function look (bucket: Bucket, { prefixPath: prefix, marker: markerKey }: 
     else entries.push(entry)
   }
   return { revision: `sha256:${hash.digest('hex')}`, marker: marker?.etag ?? '', entries, leftOut }
+}
+
+/**
+ * Opens a bucket of any service that speaks the protocol of S3, for reading. Credentials come from the settings, else
+ * from the usual variables; without any, requests are not signed.
+ */
+export async function openBucket (source: S3Source, env: Environment, signal: AbortSignal) {
+  const { region = env['AWS_REGION'] || 'us-east-1', auth = {}, bucket, endpoint } = source
+  const base = new URL(endpoint ?? `https://s3.${region}.amazonaws.com/`)
+  base.pathname = `${base.pathname.replace(/\/$/, '')}/${bucket}/`
+  const secret = await readSecret(auth, env)
+  const [accessKeyId, secretAccessKey, sessionToken] = secret === undefined
+    ? [env['AWS_ACCESS_KEY_ID'], env['AWS_SECRET_ACCESS_KEY'], env['AWS_SESSION_TOKEN']]
+    : [auth.username, secret]
+  const client = accessKeyId && secretAccessKey
+    ? new AwsClient({ accessKeyId, secretAccessKey, ...sessionToken && { sessionToken }, service: 's3', region })
+    : undefined
+
+  return {
+    /** Lists all objects below a prefix, sorted by key. */
+    async list (prefix: string): Promise<readonly StoredObject[]> {
+      const objects: StoredObject[] = []
+      let bytes = 0
+      for (let token: string | undefined = ''; token !== undefined;) {
+        const url = new URL(base)
+        const query = { 'list-type': '2', 'encoding-type': 'url', prefix, ...token && { 'continuation-token': token } }
+        for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value)
+        const page = await readBody(await ask(url, {}), MAX_LISTING_BYTES)
+        bytes += page.length
+        const { found, next } = parsePage(page.toString())
+        if (next === token || found.some(({ key }) => !key.startsWith(prefix))) {
+          throw badAnswer('the service lists something else than what was asked for')
+        }
+        objects.push(...found)
+        if (bytes > MAX_LISTING_BYTES || objects.length > MAX_OBJECTS) {
+          const limits = `${MAX_OBJECTS} objects, or a listing of more than ${MAX_LISTING_BYTES} bytes`
+          throw new SourceError('too_large', `the bucket has more than ${limits}, below the prefix`)
+        }
+        token = next
+      }
+      return objects.sort((a, b) => compareCodePoints(a.key, b.key))
+    },
+
+    /** @throws SourceError for an object that is not in the state of the tag */
+    async get (key: string, etag: string): Promise<HttpAnswer> {
+      const url = new URL(base)
+      url.pathname += encodePath(key)
+      const answer = await ask(url, { 'if-match': etag }, [404, 412])
+      if (answer.status === 200) return answer
+      answer.body.destroy()
+      throw changing()
+    }
+  }
+
+  async function ask ({ href: url }: URL, headers: Record<string, string>, accept: number[] = []): Promise<HttpAnswer> {
+    // The signature covers all headers: another host gets none.
+    const signed = await client?.sign(url, { headers })
+    const own = signed === undefined ? { headers } : { credentials: Object.fromEntries(signed.headers) }
+    const answer = await send({ url, env, signal, accept: [...accept, ...REFUSALS], ...own })
+    if (!REFUSALS.includes(answer.status)) return answer
+    const body = await readBody(answer, MAX_REFUSAL_BYTES).catch(() => Buffer.alloc(0))
+    signal.throwIfAborted()
+    // The message is shown to anybody: of the answer it has the code only.
+    const [, reason] = REASON.exec(body.toString()) ?? []
+    const { code, message } = statusError(answer.status, answer.headers, client !== undefined)
+    throw new SourceError(code, reason === undefined ? message : `the host refuses the request: ${reason}`)
+  }
+}
+
+/** @throws SourceError for a page that contradicts itself: one that ends too early would remove skills */
+function parsePage (text: string): { readonly found: readonly StoredObject[], readonly next: string | undefined } {
+  const listing = XMLValidator.validate(text) === true ? own(parser.parse(text), 'ListBucketResult') : undefined
+  if (!isJsonObject(listing)) throw badAnswer('the service gives no listing')
+  const { Contents: entries = [], EncodingType: encoding, IsTruncated: more, NextContinuationToken: next } = listing
+  const isLast = String(more).toLowerCase() === 'false'
+  if (!isLast && (String(more).toLowerCase() !== 'true' || typeof next !== 'string' || next === '')) {
+    throw badAnswer('the service does not say how its listing goes on')
+  }
+  const found = (entries as readonly unknown[]).map((entry) => toObject(entry, encoding === 'url'))
+  return { found, next: isLast ? undefined : String(next) }
+}
+
+function toObject (entry: unknown, isEncoded: boolean): StoredObject {
+  const key = String(own(entry, 'Key') ?? '')
+  const etag = String(own(entry, 'ETag')).replaceAll('&quot;', '"')
+  const size = String(own(entry, 'Size'))
+  const decoded = isEncoded ? decodePercent(key.replaceAll('+', ' ')) : key
+  if (decoded && /^[\x20-\x7e]+$/.test(etag) && /^\d+$/.test(size)) return { key: decoded, etag, size: Number(size) }
+  throw badAnswer('the service lists an object without a key, tag or size that can be used')
+}
+
+function changing (): SourceError {
+  return new SourceError('changing', 'the bucket changed while it was read')
+}
+
+function badAnswer (sentence: string): SourceError {
+  return new SourceError('bad_answer', sentence)
 }

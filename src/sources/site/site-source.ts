@@ -1,32 +1,22 @@
 import { hash, randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import { existsSync } from 'node:fs'
-import { mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
+import { readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import pLimit from 'p-limit'
 import { createMatcher } from '../../layout/find-skills.ts'
 import { isMainFile } from '../../core/format/main-files.ts'
 import type { LeftOut } from '../../layout/layout.ts'
 import { MAX_FILE_BYTES, MAX_PUBLISHED_BYTES } from '../../core/shared/limits.ts'
-import { compareCodePoints, withoutEndSlashes } from '../../core/shared/text.ts'
-import { lastPart, parseUrl } from '../address/parts.ts'
-import {
-  DEFAULT_TIMEOUT_MS, type Fetched, type FetchOptions, type SourceCommon, type SourceKind
-} from '../address/source-kind.ts'
+import { compareCodePoints } from '../../core/shared/text.ts'
+import type { Fetched, FetchOptions, SiteSource } from '../address/source-kind.ts'
 import { MAX_ARCHIVE_BYTES, unpackArchive } from '../archive/unpack.ts'
 import { decodeFile, saveBody } from '../http/body.ts'
-import { credentialsOf, type RequestHeaders } from '../http/credentials.ts'
-import { isAbortError } from '../http/failures.ts'
 import { send, validatorsOf } from '../http/http-client.ts'
-import { checkEntries, isUnwritable, MAX_ENTRIES, type SourceEntry, storedFiles } from '../publish/source-tree.ts'
-import { AddressError, SourceError, type SourceErrorCode } from '../source-error.ts'
+import { checkEntries, MAX_ENTRIES, type SourceEntry, storedFiles } from '../publish/source-tree.ts'
+import { credentialsOf, type RequestHeaders } from '../secrets.ts'
+import { isAbortError, SourceError, type SourceErrorCode } from '../source-error.ts'
 import { type Artifact, parseIndex } from './site-index.ts'
-
-export interface SiteSource extends SourceCommon {
-  readonly kind: 'site'
-  /** Without a slash at the end: `/.well-known/…` follows. */
-  readonly url: string
-}
 
 const MAX_INDEX_BYTES = 8 * 1_048_576
 const MAX_DOWNLOADS = 8
@@ -49,30 +39,17 @@ const ARTIFACT_FAILURES: Readonly<Partial<Record<SourceErrorCode, LeftOut['reaso
 }
 
 /** What an address gave, and the headers that make the next request for it conditional. */
-type Answer = { readonly digest: string, readonly headers: RequestHeaders }
-type Answers = Record<string, Answer>
-
-export const siteKind: SourceKind<SiteSource> = {
-  kind: 'site',
-  protocols: ['well-known+https:', 'well-known+http:'],
-  description: 'A site that publishes skills by Agent Skills Discovery: https://host/path',
-  settings: {},
-  intervalMs: 300_000,
-  create (address) {
-    const { pathname, hostname, port, origin, search } = parseUrl(address, ['https:', 'http:'])
-    if (search !== '') throw new AddressError('the address of a site ends with its path: https://host/path')
-    const path = withoutEndSlashes(pathname)
-    const name = path === '' ? hostname.replace(/[^\w.-]+/g, '') : lastPart(path)
-    return { kind: 'site', name: port === '' ? name : `${name}-${port}`, layout: 'flat', url: origin + path }
-  },
-  fetch: fetchSite
+interface Answer {
+  readonly digest: string
+  readonly headers: RequestHeaders
 }
+
+type Answers = Record<string, Answer>
 
 /**
  * Mirrors the skills that a site publishes. What was downloaded is kept by its digest: only what is new is asked for.
  */
-async function fetchSite (source: SiteSource, options: FetchOptions): Promise<Fetched | undefined> {
-  await mkdir(options.cache, { recursive: true, mode: 0o700 })
+export async function fetch (source: SiteSource, options: FetchOptions): Promise<Fetched | undefined> {
   const credentials = await credentialsOf(source.auth ?? {}, options.env)
   const before = JSON.parse(options.known?.['answers'] ?? '{}') as Answers
   const fetched = await new SiteMirror(source, options, credentials, before).assemble()
@@ -80,14 +57,12 @@ async function fetchSite (source: SiteSource, options: FetchOptions): Promise<Fe
   const isChanging = fetched?.leftOut?.some(({ reason }) => reason === 'digest_mismatch')
   const last = isChanging === true ? await new SiteMirror(source, options, credentials, {}).assemble() : fetched
   const bad = last?.leftOut?.find(({ reason }) => reason !== 'excluded')
-  if (last?.files.entries.length === 0 && bad !== undefined) {
-    const example = `${JSON.stringify(bad.path)} is left out (${bad.reason})`
-    throw new SourceError('bad_answer', `the site has no skill that can be used: ${example}`)
-  }
-  return last
+  if (last?.files.entries.length !== 0 || bad === undefined) return last
+  const example = `${JSON.stringify(bad.path)} is left out (${bad.reason})`
+  throw new SourceError('bad_answer', `the site has no skill that can be used: ${example}`)
 }
 
-/** One look at a site. A skill that cannot be had is left out, by its name. */
+/** Mirrors a site once. A skill that cannot be fetched is left out, by its name. */
 class SiteMirror {
   readonly #source: SiteSource
   readonly #options: FetchOptions
@@ -98,28 +73,52 @@ class SiteMirror {
   readonly #leftOut: LeftOut[] = []
   #bytes = 0
 
-  /** @param before what the addresses of the site gave at the last look */
+  /** @param before what the addresses of the site gave the last time */
   constructor (source: SiteSource, options: FetchOptions, credentials: RequestHeaders, before: Answers) {
     this.#source = source
     this.#options = options
     this.#credentials = credentials
     this.#before = before
-    const deadline = AbortSignal.timeout((source.timeoutMs ?? DEFAULT_TIMEOUT_MS) * DOWNLOADS_PART)
-    this.#deadline = AbortSignal.any([options.signal, deadline])
+    this.#deadline = AbortSignal.any([options.signal, AbortSignal.timeout(options.timeoutMs * DOWNLOADS_PART)])
     // Every download listens to it.
     setMaxListeners(0, this.#deadline)
   }
 
+  /** Downloads and unpacks all skills. Returns undefined where they are those that are published. */
+  async assemble (): Promise<Fetched | undefined> {
+    const { cache, known, signal } = this.#options
+    const { skills, leftOut } = await this.#readIndex(signal)
+    this.#leftOut.push(...leftOut)
+    const found = await pLimit(MAX_DOWNLOADS).map(skills, ([name, artifacts]) => this.#orLeaveOut(name, async () => {
+      const files: SourceEntry[] = []
+      for (const artifact of artifacts) files.push(await this.#download(artifact, this.#deadline))
+      return { name, files }
+    }))
+    const good = found.flatMap((skill) => skill ?? [])
+    this.#leftOut.sort((a, b) => compareCodePoints(a.path, b.path))
+    const used = new Set(Object.values(this.#answers).map(({ digest }) => digest))
+    for (const name of await readdir(cache)) if (!used.has(name)) await rm(join(cache, name), { force: true })
+    const digests = good.map(({ name, files }) => [name, ...files.map(({ id }) => id)])
+    const revision = `sha256:${hash('sha256', JSON.stringify([digests, this.#leftOut]))}`
+    if (known?.['revision'] === revision) return undefined
+    const entries: SourceEntry[] = []
+    this.#bytes = 0
+    for (const { name, files } of good) {
+      entries.push(...await this.#orLeaveOut(name, () => this.#unpack(name, files, entries.length)) ?? [])
+    }
+    const memory = { revision, answers: JSON.stringify(this.#answers) }
+    return { revision, memory, files: storedFiles(entries), leftOut: this.#leftOut, path: '' }
+  }
+
   /** Reads the index of version 0.2.0, or that of 0.1.0 where there is none. */
-  async readIndex (): Promise<ReturnType<typeof parseIndex>> {
-    const { url: base, include, exclude } = this.#source
-    const isIncluded = include === undefined ? () => true : createMatcher(include)
-    const isExcluded = exclude === undefined ? () => false : createMatcher(exclude)
+  async #readIndex (signal: AbortSignal): Promise<ReturnType<typeof parseIndex>> {
+    const { url: base, include = ['**'], exclude = [] } = this.#source
+    const [isIncluded, isExcluded] = [createMatcher(include), createMatcher(exclude)]
     let failure: SourceError | undefined
     for (const version of VERSIONS) {
       const url = `${base}/.well-known/${version}/index.json`
       try {
-        const { stored = '' } = await this.download({ url, path: '' }, this.#options.signal, MAX_INDEX_BYTES)
+        const { stored = '' } = await this.#download({ url, path: '' }, signal, MAX_INDEX_BYTES)
         // Reads past a byte order mark.
         const text = new TextDecoder().decode(await readFile(stored))
         return parseIndex(text, url, (name) => isIncluded(name) && !isExcluded(name))
@@ -132,7 +131,7 @@ class SiteMirror {
   }
 
   /** Finds an artifact in the cache, and asks the site for one that is not there or may have changed. */
-  async download (
+  async #download (
     artifact: Artifact, signal: AbortSignal, limit = artifact.path === '' ? MAX_ARCHIVE_BYTES : MAX_FILE_BYTES
   ): Promise<SourceEntry> {
     const { url, path, digest } = artifact
@@ -171,32 +170,6 @@ class SiteMirror {
     return { digest: found, headers: validatorsOf(answer) }
   }
 
-  /** Downloads and unpacks all skills. Returns undefined where they are those that are published. */
-  async assemble (): Promise<Fetched | undefined> {
-    const { cache, known } = this.#options
-    const { skills, leftOut } = await this.readIndex()
-    this.#leftOut.push(...leftOut)
-    const found = await pLimit(MAX_DOWNLOADS).map(skills, ([name, artifacts]) => this.#orLeaveOut(name, async () => {
-      const files: SourceEntry[] = []
-      for (const artifact of artifacts) files.push(await this.download(artifact, this.#deadline))
-      return { name, files }
-    }))
-    const good = found.flatMap((skill) => skill ?? [])
-    this.#leftOut.sort((a, b) => compareCodePoints(a.path, b.path))
-    const used = new Set(Object.values(this.#answers).map(({ digest }) => digest))
-    for (const name of await readdir(cache)) if (!used.has(name)) await rm(join(cache, name), { force: true })
-    const digests = good.map(({ name, files }) => [name, ...files.map(({ id }) => id)])
-    const revision = `sha256:${hash('sha256', JSON.stringify([digests, this.#leftOut]))}`
-    if (known?.['revision'] === revision) return undefined
-    const entries: SourceEntry[] = []
-    this.#bytes = 0
-    for (const { name, files } of good) {
-      entries.push(...await this.#orLeaveOut(name, async () => await this.#unpack(name, files, entries.length)) ?? [])
-    }
-    const memory = { revision, answers: JSON.stringify(this.#answers) }
-    return { revision, memory, files: storedFiles(entries), leftOut: this.#leftOut, path: '' }
-  }
-
   /** @throws SourceError for a skill that cannot be published, or not together with those before it */
   async #unpack (name: string, files: readonly SourceEntry[], before: number): Promise<readonly SourceEntry[]> {
     const { tmp, signal } = this.#options
@@ -208,8 +181,7 @@ class SiteMirror {
         throw new SourceError('bad_archive', 'the archive has no SKILL.md at its top')
       }
       const entries = unpacked.map((entry) => ({ ...entry, path: `${name}/${entry.path}` }))
-      checkEntries(entries, name)
-      if (entries.some(isUnwritable)) throw new SourceError('refused_tree', 'no disk can hold a file of the skill')
+      checkEntries(entries, name, true)
       const bytes = entries.reduce((sum, { size }) => sum + size, this.#bytes)
       if (bytes > MAX_PUBLISHED_BYTES || before + entries.length > MAX_ENTRIES) {
         throw new SourceError('too_large', 'the skills of the site are too large together')
