@@ -1,5 +1,5 @@
 import serializerSelector from '@fastify/fast-json-stringify-compiler'
-import { Ajv, type AnySchema, type ErrorObject } from 'ajv'
+import { Ajv, type AnySchema, type ErrorObject, type ValidateFunction } from 'ajv'
 import fp from 'fastify-plugin'
 import { own } from '../core/shared/json.ts'
 import { quote } from '../core/shared/text.ts'
@@ -24,12 +24,16 @@ export const validation = fp<{ readonly shared: readonly object[] }>(function va
   const forBodies = new Ajv(options)
   // `verbose`: an error knows the schema and the value that it is about.
   const forText = new Ajv({ ...options, verbose: true, coerceTypes: true, useDefaults: true })
+  // Compiled for the first request that needs it, as is a serializer: most routes send bytes that are kept.
   app.setValidatorCompiler<AnySchema>(({ schema, httpPart }) => {
-    if (httpPart !== 'body') return forText.compile(schema)
     // What the document calls a string comes as bytes, which the route looks at itself.
-    return own(schema, 'type') === 'string' ? () => true : forBodies.compile(schema)
+    if (httpPart === 'body' && own(schema, 'type') === 'string') return () => true
+    let validate: ValidateFunction | undefined
+    return (data) => {
+      validate ??= (httpPart === 'body' ? forBodies : forText).compile(schema)
+      return validate(data) || { error: validate.errors ?? [] }
+    }
   })
-  // Most routes send bytes that are kept: a serializer is compiled when an answer needs it.
   const compileSerializer = serializerSelector()(app.getSchemas(), {})
   app.setSerializerCompiler(({ httpStatus = '200', ...definition }) => {
     let serialize: ReturnType<typeof compileSerializer> | undefined

@@ -10,9 +10,10 @@ import { problemOf } from '../http/problem.ts'
 import type { ReadinessParts } from '../http/readiness.ts'
 import { prefersPage } from '../http/request/accept.ts'
 import type { Validator } from '../verdicts/index.ts'
-import { type Addresses, addressesFrom } from './addresses.ts'
 import { type MarkdownContext, renderMarkdown, type Rendering } from './markdown/render.ts'
-import { type Frame, type Page, readAssets, renderPage, STATE_PLACEHOLDER } from './pages/layout.ts'
+import {
+  type Addresses, addressesFrom, type Frame, type Page, readAssets, renderPage, STATE_PLACEHOLDER
+} from './pages/layout.ts'
 import { problemPage } from './pages/problem.ts'
 
 export interface PagesOptions {

@@ -4,7 +4,7 @@ import type { EntryFilter } from '../listing/pages.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { MAX_QUERY_CODE_POINTS } from '../schemas/catalog.ts'
 import { type EntryVerdicts, type Outcome, parseTargets, type TargetName } from '../verdicts/index.ts'
-import type { Addresses } from './addresses.ts'
+import type { Addresses } from './pages/layout.ts'
 
 /** Which skills are listed: those that are valid, have warnings, or have errors. */
 export const CHOICES = ['valid', 'warnings', 'errors'] as const

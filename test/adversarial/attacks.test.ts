@@ -19,7 +19,7 @@ import { World } from './chaos/world.ts'
 
 const SEED = 20_260_728
 
-/** Inputs for each door, by what they cost; `npm run attack` sends more, and others each night. */
+/** Inputs for each route, by what they cost; `npm run attack` sends more, and others each night. */
 const RUNS: Readonly<Record<string, number>> = { path: 300, query: 80, tool: 100, mcp: 80, json: 50, headers: 80 }
 
 /**
@@ -36,10 +36,10 @@ t.test('one service answers everything as documented, and nothing secret comes o
   const attacker = await createAttacker(service.url, service.folder)
   const inputs = attackInputs(await readInputsOptions(service.url, service.folder))
   t.same(Object.keys(inputs), Object.keys(RUNS))
-  for (const [door, attacks] of Object.entries(inputs)) {
-    await t.test(`hostile input: ${door}`, async () => {
+  for (const [route, attacks] of Object.entries(inputs)) {
+    await t.test(`hostile input: ${route}`, async () => {
       await fc.assert(fc.asyncProperty(attacks, (attack) => attacker.attack(attack)),
-        { seed: SEED, numRuns: RUNS[door] ?? 0 })
+        { seed: SEED, numRuns: RUNS[route] ?? 0 })
     })
   }
   t.comment(`${attacker.sent} inputs tried`)
@@ -84,12 +84,12 @@ t.test('a real process stays up, and in turn, under all of it', async (t) => {
     t.ok(longest < STALL_MS, `${longest} ms`)
   })
 
-  await t.test('K9: YAML bombs, through every door that reads all skills', async (t) => {
+  await t.test('K9: YAML bombs, through every route that reads all skills', async (t) => {
     const names = readdirSync(target.root)
-    for (const door of ['/skills', '/catalog?limit=500', '/catalog?q=bomb', '/agent/prompt',
+    for (const route of ['/skills', '/catalog?limit=500', '/catalog?q=bomb', '/agent/prompt',
       '/agent/tools?toolset=all', '/.well-known/skills/index.json', '/.well-known/agent-skills/index.json']) {
-      const { status, text } = await askUntilServed(target.url, request('GET', door))
-      t.equal(status, 200, door)
+      const { status, text } = await askUntilServed(target.url, request('GET', route))
+      t.equal(status, 200, route)
       t.notMatch(text, CANARY)
     }
     const listed = await askUntilServed(target.url, mcpCall('skills/list', {}))

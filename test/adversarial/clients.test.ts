@@ -261,9 +261,9 @@ t.test('standard output is a socket whose reader pauses: the log says where line
   if (service.child.stdout?.readableEnded === false) await once(service.child.stdout, 'end')
 
   const lines = text.trimEnd().split('\n').map((line) => JSON.parse(line) as Readonly<Record<string, unknown>>)
-  const told = lines.filter(({ msg }) => String(msg).includes('were dropped'))
-  t.match(told, [{ level: 40, lines: Number }])
-  t.ok(Number(told[0]?.lines) > 1_000)
+  const reported = lines.filter(({ msg }) => String(msg).includes('were dropped'))
+  t.match(reported, [{ level: 40, lines: Number }])
+  t.ok(Number(reported[0]?.lines) > 1_000)
   t.match(lines.at(-1), { msg: 'stopped' })
   t.ok(lines.some(({ url }) => url === '/skills/one'), 'lines after the gap are in the log')
 })

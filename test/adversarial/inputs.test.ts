@@ -315,7 +315,7 @@ t.test('legal inputs work', async (t) => {
     }
   })
 
-  await t.test('names of skills, on every door', async (t) => {
+  await t.test('names of skills, on every route', async (t) => {
     const { skills } = (await service.fetch('/skills')).json() as { skills: readonly string[] }
     for (const name of names) {
       t.ok(skills.includes(name), name)

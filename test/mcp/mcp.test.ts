@@ -71,7 +71,7 @@ for (const era of ERAS) {
     const service = await buildService(t, { files: FILES })
     const client = await connectClient(t, service.url, era)
 
-    t.test('it is told who answers, and what there is', async (t) => {
+    t.test('it learns who answers, and what there is', async (t) => {
       t.equal(client.getNegotiatedProtocolVersion(), era === 'auto' ? '2026-07-28' : '2025-11-25')
       t.match(client.getServerVersion(), { name: 'skillserve' })
       const { tools } = await client.listTools()
@@ -138,7 +138,7 @@ for (const era of ERAS) {
       for (const tool of tools) {
         t.match(tool.annotations, { readOnlyHint: true, idempotentHint: true, openWorldHint: false })
         t.same(tool.inputSchema.required, service.registry.find(tool.name)?.parameters.required)
-        t.equal(tool.outputSchema, undefined, 'hosts would show the model an object in place of the text')
+        t.equal(tool.outputSchema, undefined, 'hosts would show the model an object instead of the text')
       }
       t.equal(tools[0]?.inputSchema['additionalProperties'], false, 'a tool without parameters takes none')
       const calls = [
@@ -159,7 +159,7 @@ for (const era of ERAS) {
       }
     })
 
-    t.test('what a model can mend is an error result, an unknown tool an error', async (t) => {
+    t.test('what a model can fix is an error result, an unknown tool an error', async (t) => {
       for (const [name, args, text] of [
         ['get_skill', { skill_name: 'nope' }, '{"error": "Skill \'nope\' not found in skills folder"}'],
         ['get_skill', { skill_name: 5 }, /must be a string/],

@@ -44,7 +44,7 @@ async function open (t: Test, url: string, options?: EventStreamOptions): Promis
   return stream
 }
 
-/** Edits a file of a skill, and waits for the event about that: files that are as young as these may be told before. */
+/** Edits a file of a skill, and waits for its event: files that are as young as these may be reported before. */
 async function editAndWait (service: Pick<Service, 'url' | 'root'>, stream: EventStream, name: string,
   file: string): Promise<ServerEvent> {
   appendFileSync(join(service.root, name, file), '!')
@@ -492,7 +492,7 @@ t.test('K70: /readyz says in words what is wrong, with the names of folders and 
   for (const { text } of [bad, good]) t.notMatch(text, service.folder)
 })
 
-t.test('K85: callers are told the name of a source that was never fetched, and no folder', async (t) => {
+t.test('K85: callers get the name of a source that was never fetched, and no folder', async (t) => {
   const listed = Object.assign(new EventEmitter(), { folders: undefined, isFixed: true })
   const skills = createSkillManager({ projectRoots: [{ path: t.testdir({}), name: 'team', listed }], watcher: false })
   t.teardown(() => skills.close())

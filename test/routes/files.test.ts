@@ -237,7 +237,7 @@ t.test('one service', async (t) => {
   })
 })
 
-t.test('K44: a text that is streamed has its charset too, whoever has read it before', async (t) => {
+t.test('K44: a text that is streamed has its charset too, whether it was read before or not', async (t) => {
   const large = {
     // The characters lie over the ends of the pieces that are read.
     'utf8.md': Buffer.from('a' + 'é'.repeat(1_200_000)),

@@ -212,7 +212,7 @@ t.test('K48: every code of the domain has its status, and the sentence of the to
     '/skills/demo', '/skills/nope', '/skills/demo/files', '/skills/demo/files/SKILL.md', '/catalog', '/catalog?q=x',
     '/catalog?valid=true', '/catalog/x', '/agent/prompt', '/llms.txt'
   ]) t.match((await service.fetch(path)).json(), { status: 503, code: 'skills_folder_not_found' }, path)
-  t.equal((await service.fetch('/skills/..%2Fx')).status, 400, 'a name that is none is told first (K16)')
+  t.equal((await service.fetch('/skills/..%2Fx')).status, 400, 'an invalid name is reported first (K16)')
   t.match(service.log().find(({ url }) => url === '/skills/broken'), { status: 500 })
   t.match(service.log().find(({ msg }) => msg === 'request failed'), { reqId: /./, err: { message: /EIO/ } },
     'the log has what the system said')

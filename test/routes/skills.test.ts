@@ -352,7 +352,7 @@ async function entriesOf (service: Service): Promise<readonly Entry[]> {
   return ((await service.fetch('/catalog')).json() as { skills: Entry[] }).skills
 }
 
-/** What lists say of `small`, beside `large`. */
+/** What lists say of `small`, next to `large`. */
 async function checkLists (t: Test, service: Service, code: string): Promise<void> {
   const [large, small] = await entriesOf(service)
   t.match(large, { name: 'large', revision: null, valid: true })

@@ -205,7 +205,7 @@ t.test('K80: POST /validate', async (t) => {
   })
 })
 
-t.test('K79, K80: the doors never differ for the same bytes', async (t) => {
+t.test('K79, K80: command, route and catalog say the same of the same bytes', async (t) => {
   const service = await buildService(t, { files: { demo: { 'SKILL.md': DEMO, 'b.md': 'x', 'c.png': 'x', d: 'x' } } })
   const line = fc.constantFrom('name: demo', 'name: other', 'name: Demo Two', 'name: 3', 'description: What',
     'description: Use when: x', 'description: a <b> c', 'description: >', '  folded', 'metadata:', '  a: 1', '  b: x',

@@ -429,7 +429,7 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
     t.equal(await tab.locator('.outdated').innerText(), '')
   })
 
-  await t.test('K77: a change is told once, and only where the service says so', async (t) => {
+  await t.test('K77: a change is reported once, and only where the service says so', async (t) => {
     const tab = await lendTab(t, clocked, /status of/)
     let status = 0
     await tab.route('**', (route) => route.request().method() === 'HEAD' ? route.fulfill({ status }) : route.continue())

@@ -455,7 +455,7 @@ t.test('K76: snippets, the prompt and llms.txt have the address of PUBLIC_URL wh
   }
 })
 
-t.test('K64: pages show the view of the caller, and tell whoever may not what to do', async (t) => {
+t.test('K64: pages show the view of the caller, and say to other callers what to do', async (t) => {
   const token = newSecret('ci', 'groups: [team]')
   const scraper = newSecret('prometheus', 'scopes: ["metrics:read"]')
   const service = await buildGuarded(t, {

@@ -1,20 +1,30 @@
+import { structuredPatch } from 'diff'
 import { isMainFile } from '../../core/format/main-files.ts'
 import type { SkillState } from '../../core/revisions/state.ts'
 import { RevisionChangedError, SkillError } from '../../core/shared/errors.ts'
 import type { Manifest } from '../../core/shared/skill.ts'
 import { counted } from '../../core/shared/text.ts'
 import type { View } from '../../core/view.ts'
-import type { Addresses } from '../addresses.ts'
-import { renderDiff } from '../markup/diff.ts'
-import { html, type Html, visible } from '../markup/html.ts'
+import { escapeVisibly, html, type Html, trusted, visible } from '../markup/html.ts'
 import type { PageMaker } from '../pages.ts'
 import { crumbs } from './files.ts'
-import type { Page } from './layout.ts'
+import type { Addresses, Page } from './layout.ts'
 import { digest } from './parts.ts'
 
 /** Files whose texts are compared, and the longest of them, in UTF-16 code units. */
 const MAX_COMPARED_FILES = 20
 const MAX_COMPARED_CHARACTERS = 65_536
+
+/** Lines around a change. */
+const CONTEXT_LINES = 3
+
+/** Most lines that may differ: the time grows with their square. */
+const MAX_EDITS = 1_000
+
+const ELEMENTS: Readonly<Record<string, string>> = { '+': 'ins', '-': 'del' }
+
+/** Git's note that the line before ends its file without a line end. */
+const NOTE = '\\'
 
 interface FileChange {
   readonly kind: 'added' | 'removed' | 'changed'
@@ -143,4 +153,30 @@ function notCompared (address: string, from: string): Html {
 function file ({ kind, path }: FileChange, name: string, addresses: Addresses): Html {
   const label = html`<bdi>${visible(path)}</bdi>`
   return kind === 'removed' ? label : html`<a href="${addresses.file(name, path)}">${label}</a>`
+}
+
+/** The differences between two texts, line by line; undefined when there are too many. */
+function renderDiff (before: string, after: string): Html | undefined {
+  if (before === after) return note('The text is the same: the bytes of the file differ in their encoding.')
+  const patch = structuredPatch('', '', before, after, '', '', { context: CONTEXT_LINES, maxEditLength: MAX_EDITS })
+  if (patch === undefined) return undefined
+  const hunks = patch.hunks.map(({ newStart, lines }) =>
+    `<span class="hunk">line ${newStart}\n</span>${lines.map(renderLine).join('')}`)
+  const onlyLineEnds = withoutLineEnds(before) === withoutLineEnds(after)
+  return html`${onlyLineEnds && note('Only line ends differ.')}<pre class="source diff" tabindex="0"><code>${
+    trusted(hunks.join(''))}</code></pre>`
+}
+
+function note (sentence: string): Html {
+  return html`<p class="note">${sentence}</p>`
+}
+
+function withoutLineEnds (text: string): string {
+  const lines = text.replaceAll(/\r\n?/g, '\n')
+  return lines.endsWith('\n') ? lines.slice(0, -1) : lines
+}
+
+function renderLine (line: string): string {
+  const element = ELEMENTS[line.charAt(0)] ?? 'span'
+  return line.startsWith(NOTE) ? '' : `<${element}>${escapeVisibly(line)}\n</${element}>`
 }

@@ -1,8 +1,7 @@
 import type { ListedFile, Manifest } from '../../core/shared/skill.ts'
 import { counted } from '../../core/shared/text.ts'
-import type { Addresses } from '../addresses.ts'
 import { type Content, html, type Html, visible } from '../markup/html.ts'
-import type { Page } from './layout.ts'
+import type { Addresses, Page } from './layout.ts'
 import { size } from './parts.ts'
 import { baseName } from '../../core/shared/paths.ts'
 

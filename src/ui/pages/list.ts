@@ -5,14 +5,13 @@ import { readCatalogPage } from '../../listing/pages.ts'
 import { HttpProblem } from '../../http/problem.ts'
 import { DEFAULT_PAGE_ENTRIES, MAX_QUERY_CODE_POINTS } from '../../schemas/catalog.ts'
 import { type EntryVerdicts, TARGET_NAMES, TARGETS } from '../../verdicts/index.ts'
-import type { Addresses } from '../addresses.ts'
 import { type Content, escapeVisibly, html, type Html, trusted, visible } from '../markup/html.ts'
 import type { PageMaker, PageRequest } from '../pages.ts'
 import {
   CHOICE_PARAMETERS, CHOICES, countValid, filterOf, listAddress, type ListQuestion, readQuestion
 } from '../question.ts'
 import { snippets } from '../snippets.ts'
-import type { Page } from './layout.ts'
+import type { Addresses, Page } from './layout.ts'
 import { outcome, size, snippetList, verdict } from './parts.ts'
 
 /** How many skills each filter leaves: beyond one page only what the index knows without reading entries. */

@@ -1,9 +1,9 @@
 import type { Finding } from '../../core/shared/skill.ts'
 import { counted, grouped } from '../../core/shared/text.ts'
 import { type Outcome, TARGETS } from '../../verdicts/index.ts'
-import type { Addresses } from '../addresses.ts'
 import { type Content, html, type Html, visible } from '../markup/html.ts'
 import type { Snippet } from '../snippets.ts'
+import type { Addresses } from './layout.ts'
 
 /** Clients that a finding names: all of them are in the table of the page. */
 const MAX_NAMED = 4

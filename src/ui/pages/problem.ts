@@ -1,8 +1,7 @@
 import type { Problem } from '../../schemas/problem.ts'
-import type { Addresses } from '../addresses.ts'
 import { html, type Html, visible } from '../markup/html.ts'
 import { listAddress } from '../question.ts'
-import type { Page } from './layout.ts'
+import type { Addresses, Page } from './layout.ts'
 
 /** Sentences that replace those with a path of the server, and those for programs. */
 const FOR_PEOPLE: Partial<Record<Problem['code'], { readonly title?: string, readonly sentence: string }>> = {

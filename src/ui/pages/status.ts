@@ -2,10 +2,10 @@ import { counted, grouped } from '../../core/shared/text.ts'
 import { HttpProblem } from '../../http/problem.ts'
 import { readinessOf, type SkillStatus, statusOf } from '../../http/readiness.ts'
 import type { Quarantined, SourceStatus } from '../../schemas/health.ts'
-import type { Addresses } from '../addresses.ts'
 import { type Content, html, type Html, visible } from '../markup/html.ts'
 import type { PageMaker } from '../pages.ts'
 import { countValid, listAddress } from '../question.ts'
+import type { Addresses } from './layout.ts'
 import { factList, mark, table } from './parts.ts'
 
 const STATES = {

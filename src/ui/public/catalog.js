@@ -149,7 +149,7 @@
   // A visible page asks whether it is still the same. Nothing is exchanged under the reader.
   const ASK_MS = 10_000
 
-  let told = ''
+  let shown = ''
 
   async function ask () {
     if (document.hidden) return
@@ -170,13 +170,13 @@
 
   // Once: what is written again is read out again. A page that is as it was has nothing to tell.
   function tell (sentence, changes) {
-    if (sentence === told) return
+    if (sentence === shown) return
     // The browser keeps the place where the author reads.
     if (sentence !== '' && 'preview' in root.dataset) {
       location.reload()
       return
     }
-    told = sentence
+    shown = sentence
     notice.replaceChildren()
     if (sentence === '') return
     const link = linkTo(location.href, 'Show what is there now')

@@ -1,4 +1,4 @@
-/** Hostile requests to every door, made by fast-check: the same seed makes the same requests. */
+/** Hostile requests to every route, made by fast-check: the same seed makes the same requests. */
 
 import fc, { type Arbitrary } from 'fast-check'
 import { DIALECTS } from '../../../src/tools/dialects/index.ts'
@@ -13,7 +13,7 @@ export interface Attack {
 }
 
 export interface AttackInputsOptions {
-  /** Absolute path of a file that no door may open. */
+  /** Absolute path of a file that no route may open. */
   readonly secret: string
   /** Cursors that the service has given: broken ones are made of them. */
   readonly cursors: readonly string[]
@@ -87,7 +87,7 @@ const DIALECT_NAMES = DIALECTS.map(({ name }) => name)
 
 const text = (value: unknown) => JSON.stringify(value)
 
-/** Generators by the door that they are for. */
+/** Generators by the route that they are for. */
 export function attackInputs ({ secret, cursors }: AttackInputsOptions): Readonly<Record<string, Arbitrary<Attack>>> {
   const place = fc.oneof({ weight: 6, arbitrary: fc.constantFrom(...CANARY_PATHS) },
     { weight: 1, arbitrary: fc.constantFrom(secret, `demo/../..${secret}`, `file://${secret}`) })

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import { MAX_FRONTMATTER_BYTES, MAX_MAIN_FILE_BYTES } from '../../../src/core/shared/limits.ts'
 import { skillText } from '../../helper/skills.ts'
 
-/** Stands in every file that no door may open. */
+/** Stands in every file that no route may open. */
 export const CANARY = 'CANARY-9d41c7'
 
 /** Paths as an attacker would like to have them read, from the folder of the skill `demo`. */

@@ -40,7 +40,7 @@ const SWAPPED: Readonly<Record<string, { readonly what: string, readonly path: s
   'swap-skill': { what: 'the skill folder', path: '' }
 }
 
-/** Each door that reads a file, lists files or tells of the main file. */
+/** Each route that reads a file, lists files or tells of the main file. */
 const questionsAbout = (name: string): readonly Buffer[] => [
   request('GET', `/skills/${name}/files/docs/a.md`),
   request('GET', `/skills/${name}/files/docs/a.md`, { headers: ['Accept: application/json'] }),
@@ -67,7 +67,7 @@ export interface SwapFigures {
 }
 
 /**
- * While a link to the outside is swapped in and out, readers on bare sockets ask every door.
+ * While a link to the outside is swapped in and out, readers on bare sockets ask every route.
  * @param seconds for each of the things that are swapped, and longer while no reader has met one of both
  */
 export async function attackBySwaps (t: ProcessOwner, seconds: number): Promise<readonly SwapFigures[]> {
@@ -219,9 +219,9 @@ export async function attackByBatch (t: ProcessOwner, clients: number,
 }
 
 /** Doors that list skills, and those of a skill with many files. */
-const DOORS_OF_SKILLS = ['/skills', '/catalog?limit=500', '/agent/prompt', '/catalog?q=what',
+const ROUTES_OF_SKILLS = ['/skills', '/catalog?limit=500', '/agent/prompt', '/catalog?q=what',
   '/.well-known/skills/index.json', '/.well-known/agent-skills/index.json', '/readyz']
-const DOORS_OF_FILES = ['/skills/large/files', '/skills/large/files', '/skills/large/files/0/0.md', '/catalog/large',
+const ROUTES_OF_FILES = ['/skills/large/files', '/skills/large/files', '/skills/large/files/0/0.md', '/catalog/large',
   '/skills/large/archive.zip']
 
 /** Routes that everybody uses, and what a skill with too much in it is asked for; with the status of each. */
@@ -242,7 +242,7 @@ interface Sizes {
 export async function attackBySize (
   t: ProcessOwner, { files = 0, skills = 0, huge = false }: Sizes
 ): Promise<LoadFigures> {
-  const doors = [...files > 0 ? DOORS_OF_FILES : [], ...DOORS_OF_SKILLS]
+  const routes = [...files > 0 ? ROUTES_OF_FILES : [], ...ROUTES_OF_SKILLS]
   const target = await startAttackTarget(t, {
     prepare: (root) => {
       if (files > 0) writeFiles(join(root, 'large'), files)
@@ -252,14 +252,14 @@ export async function attackBySize (
   })
   return await measure(target, async (took) => {
     if (huge) await askForHuge(target, took)
-    for (const [index, door] of doors.entries()) {
+    for (const [index, route] of routes.entries()) {
       const begun = performance.now()
-      const { status, text } = await rawRequest(target.url, request('GET', door), { timeoutMs: 300_000 })
-      took[doors.indexOf(door) === index ? door : `${door} again`] = performance.now() - begun
+      const { status, text } = await rawRequest(target.url, request('GET', route), { timeoutMs: 300_000 })
+      took[routes.indexOf(route) === index ? route : `${route} again`] = performance.now() - begun
       if (status !== 200 && !(status === 413 && text.includes('"archive_too_large"'))) {
-        throw new Error(`${door}: ${status} ${text.slice(0, 500)}`)
+        throw new Error(`${route}: ${status} ${text.slice(0, 500)}`)
       }
-      if (door === '/skills/large/files' && (JSON.parse(text) as { files: object[] }).files.length !== files + 1) {
+      if (route === '/skills/large/files' && (JSON.parse(text) as { files: object[] }).files.length !== files + 1) {
         throw new Error('files are missing')
       }
     }
@@ -267,15 +267,15 @@ export async function attackBySize (
 }
 
 async function askForHuge ({ url }: AttackTarget, took: Record<string, number>): Promise<void> {
-  for (const [door, expected] of HUGE_ROUTES) {
+  for (const [route, expected] of HUGE_ROUTES) {
     const begun = performance.now()
-    const { status, text } = await rawRequest(url, request('GET', door), { timeoutMs: 60_000 })
-    took[door] = performance.now() - begun
-    if (status !== expected) throw new Error(`${door}: ${status} ${text.slice(0, 500)}`)
-    if (door === '/catalog' && !/"code":"too_many_(?:files|bytes)"/.test(text)) {
+    const { status, text } = await rawRequest(url, request('GET', route), { timeoutMs: 60_000 })
+    took[route] = performance.now() - begun
+    if (status !== expected) throw new Error(`${route}: ${status} ${text.slice(0, 500)}`)
+    if (route === '/catalog' && !/"code":"too_many_(?:files|bytes)"/.test(text)) {
       throw new Error(`no finding: ${text.slice(0, 500)}`)
     }
-    if (door.startsWith('/.well-known/') && !text.includes('"demo"')) {
+    if (route.startsWith('/.well-known/') && !text.includes('"demo"')) {
       throw new Error(`the others are missing: ${text.slice(0, 500)}`)
     }
   }

@@ -39,7 +39,7 @@ const FORBIDDEN: Lookup = { found: false, why: 'forbidden' }
  * Where a path leads, as the kernel resolves it.
  * @param path absolute, `/` being the top of the model
  * @param follow whether a link at the end is followed
- * @param bound whether permissions bind whoever asks: not root
+ * @param bound whether permissions bind the service: not root
  */
 export function lookup (disk: DiskState, path: string, { follow = true, bound = false } = {}): Lookup {
   let rest = path.split('/').filter((name) => name !== '')

@@ -222,7 +222,7 @@ export function mutate (world: World): Moments {
 }
 
 /**
- * As editors do: beside and renamed, emptied and written, or written over and cut.
+ * As editors do: next to it and renamed, emptied and written, or written over and cut.
  * @param isWhole whether half a text means something that nobody meant: then it is never written over and cut
  */
 function * save (world: World, path: string, bytes: Buffer, isWhole = false): Moments {
@@ -230,11 +230,11 @@ function * save (world: World, path: string, bytes: Buffer, isWhole = false): Mo
   const node = nodeAt(disk.state, path)
   if (node?.kind === 'file' && node.mode === 0) disk.chmod(path, 0o644)
   if (node?.kind !== 'file' || random.oneIn(2)) {
-    const beside = random.oneIn(2) ? `${path}.tmp` : world.fresh()
-    if (disk.has(beside)) disk.unlink(beside)
-    yield disk.makeFile(beside)
-    yield disk.write(beside, bytes)
-    disk.rename(beside, path)
+    const neighbour = random.oneIn(2) ? `${path}.tmp` : world.fresh()
+    if (disk.has(neighbour)) disk.unlink(neighbour)
+    yield disk.makeFile(neighbour)
+    yield disk.write(neighbour, bytes)
+    disk.rename(neighbour, path)
   } else if (isWhole || random.oneIn(2)) {
     yield disk.truncate(path, 0)
     disk.write(path, bytes)
@@ -246,13 +246,13 @@ function * save (world: World, path: string, bytes: Buffer, isWhole = false): Mo
 
 /** In one step, or with a moment in which there is nothing. */
 function * putLink ({ disk, random }: World, target: string, path: string,
-  beside = `${parentOf(path)}/.next`): Moments {
+  neighbour = `${parentOf(path)}/.next`): Moments {
   const node = nodeAt(disk.state, path)
   if (node?.kind === 'folder') return
   if (random.oneIn(2)) {
-    if (disk.has(beside)) disk.unlink(beside)
-    yield disk.symlink(target, beside)
-    disk.rename(beside, path)
+    if (disk.has(neighbour)) disk.unlink(neighbour)
+    yield disk.symlink(target, neighbour)
+    disk.rename(neighbour, path)
   } else {
     if (node !== undefined) yield disk.unlink(path)
     disk.symlink(target, path)

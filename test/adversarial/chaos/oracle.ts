@@ -308,7 +308,7 @@ function mediaType (name: string, bytes: Buffer): string {
   return known ?? (bytes.includes(0) || !isUtf8(bytes) ? 'application/octet-stream' : 'text/plain')
 }
 
-/** A failure in the form of the door that was asked. */
+/** A failure in the form of the route that was asked. */
 function failure (question: Question, status: number, sentence: string): Said {
   switch (question.kind) {
     case 'list_skills':
