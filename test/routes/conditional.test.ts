@@ -58,17 +58,15 @@ t.test('K47 K49: every GET has a tag of its own, HEAD, 304 for that tag, and 412
       'accept-ranges', 'last-modified']) {
       t.equal(head.headers.get(name), get.headers.get(name), `${what} ${name}`)
     }
-    for (const method of ['GET', 'HEAD']) {
-      for (const [value, range] of [[tag, ''], [`W/${tag}`, 'bytes=0-1'], [`"x", ${tag}`, 'bytes=99999999-'],
-        ['*', '']]) {
-        const same = await ask({ 'if-none-match': value ?? '', ...range !== '' && { range } }, method)
-        t.strictSame([same.status, same.bytes.length, same.headers.get('etag')?.replace('W/', '')], [304, 0, tag],
-          `${method} ${what} ${value}`)
-        for (const name of ['cache-control', 'vary']) {
-          t.equal(same.headers.get(name), get.headers.get(name), `${what} ${name}`)
-        }
-        for (const name of OF_CONTENT) t.equal(same.headers.get(name), null, `${what} ${name}`)
+    for (const [method, value, range] of [['GET', tag, ''], ['HEAD', `W/${tag}`, 'bytes=0-1'],
+      ['GET', `"x", ${tag}`, 'bytes=99999999-'], ['GET', '*', '']] as const) {
+      const same = await ask({ 'if-none-match': value, ...range !== '' && { range } }, method)
+      t.strictSame([same.status, same.bytes.length, same.headers.get('etag')?.replace('W/', '')], [304, 0, tag],
+        `${method} ${what} ${value}`)
+      for (const name of ['cache-control', 'vary']) {
+        t.equal(same.headers.get(name), get.headers.get(name), `${what} ${name}`)
       }
+      for (const name of OF_CONTENT) t.equal(same.headers.get(name), null, `${what} ${name}`)
     }
     for (const headers of [{ 'if-none-match': '"x"' }, { 'if-match': tag }]) {
       t.equal((await ask({ ...headers, 'if-modified-since': 'Fri, 01 Jan 2100 00:00:00 GMT' })).status, 200,
@@ -94,7 +92,7 @@ t.test('K47: HEAD has the headers of its GET, for the same request headers', asy
   ] as const
   const dropped = new Set(['date', 'x-request-id', 'transfer-encoding', 'connection', 'keep-alive'])
   for (const [target, accept = '*/*'] of targets) {
-    for (const coding of ['identity', 'gzip', 'br']) {
+    for (const coding of ['identity', 'br']) {
       const of = async (method: string) => {
         const headers = [`Accept: ${accept}`, `Accept-Encoding: ${coding}`]
         const { status, headers: all } = await rawRequest(service.url, request(method, target, { headers }))
