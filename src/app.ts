@@ -39,42 +39,42 @@ import type { Trust } from './trust/trust.ts'
 import { createValidator } from './verdicts/entry.ts'
 import { wellKnown } from './well-known/well-known.ts'
 
-/** What the table of settings says of them, with its defaults. */
+/** Settings that the app takes as the table of settings has them, with its defaults. */
 type AppSettings = 'allowedHosts' | 'allowedOrigins' | 'trustedProxies' | 'basePath' | 'publicUrl' | 'ui' |
   'cacheSeconds'
 
-/** `host` decides on the check of the Host header. */
+/** A loopback `host` restricts the Host header of requests to loopback names. */
 export interface AppOptions extends Pick<Config, 'host'>, Partial<Pick<Config, AppSettings>> {
   readonly skills: View
   /** The sources other than folders. */
   readonly sources?: Pick<Sources, 'status' | 'hooks'>
   readonly registry: ToolRegistry
   readonly logger: FastifyBaseLogger
-  /** Named to MCP clients. */
+  /** MCP clients, `GET /` and pages show it. */
   readonly version: string
   /** The git commit that the service was built from. */
   readonly commit?: string | undefined
-  /** Whether open pages follow each change by themselves, with a stream each. Default false. */
+  /** Whether an open page reloads itself after each change, by a stream of its own. Default false. */
   readonly isPreview?: boolean
   /** Who may see what. Absent: everybody sees all of `skills`. */
   readonly access?: Access | undefined
   /** The lock and the trust file. */
   readonly trust?: Pick<Trust, 'files' | 'quarantinedIn' | 'originOf' | 'problem'> | undefined
-  /** The last reload of the configuration: why it failed. */
+  /** Says why the last reload of the configuration failed. */
   readonly reload?: { readonly problem: string | undefined }
-  /** Begun by what stops the process. */
+  /** Says whether the process stops. */
   readonly shutdown?: Shutdown
   /** Makes spans of requests: registered before all others. */
   readonly tracing?: FastifyPluginAsync | undefined
   /** Registered before the routes: plugins of the caller, whose hooks run for every route and see each being added. */
   readonly plugins?: readonly FastifyPluginAsync[]
-  /** Default: it works, or there is none. */
+  /** Returns the state of the audit log. Default: it works. */
   readonly auditState?: (() => AuditState) | undefined
-  /** Learn of every request: metrics, traces, the audit log. */
+  /** Receive every request: metrics, traces, the audit log. */
   readonly observers?: readonly Observer[]
   /** When requests are refused because the process has too much to do. Default: never. */
   readonly overload?: OverloadOptions
-  /** Counts a tool call towards its caller's limit; the sentence that it is refused with, or undefined. */
+  /** Counts a tool call towards its caller's limit. Resolves with the sentence of a refusal, or undefined. */
   readonly admitCall?: ((request: FastifyRequest, tool: Tool | undefined) => Promise<string | undefined>) | undefined
 }
 
@@ -88,7 +88,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   const { skillsOf, onAccessEnd } = access ?? { skillsOf: () => skills, onAccessEnd: () => () => {} }
   const revisionsOf = (request: FastifyRequest) => skillsOf(request).feed
   observer.init(skillsOf, () => (access?.everything ?? skills).feed.revision)
-  // Lists and probes name a revision, and none of them begins to read.
+  // Lists and probes name a revision, and must not start to read for it.
   skills.parts.ledger.start()
   const originOf = trust && ((state: SkillState) => trust.originOf(state))
   const validate = createValidator(originOf)

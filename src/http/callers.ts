@@ -13,7 +13,7 @@ export const SCOPES = ['skills:read', 'metrics:read'] as const
 
 export type Scope = typeof SCOPES[number]
 
-/** A caller, as one request proved it. Holds no secret. */
+/** The caller of a request, as its credentials prove it. Contains no secret. */
 export interface Principal {
   /** Unique among callers and stable over restarts: `token:ci-docs`. For limits and audit, never for an answer. */
   readonly id: string
@@ -24,11 +24,11 @@ export interface Principal {
   readonly scopes: ReadonlySet<string>
   /** The key of what the caller sees: equal for callers who see the same for the same reasons. */
   readonly view: string
-  /** When the proof ends, in milliseconds since 1970. */
+  /** When the credentials expire, in milliseconds since 1970. */
   readonly expiresAt?: number
 }
 
-/** The skills that a request may see. APIs get skills in no other way. The same object for the same view. */
+/** Returns the skills that a request may see, one object for each view. APIs get skills in no other way. */
 export type SkillsOf = (request: FastifyRequest) => View
 
 /** Calls `end` once when the caller of a long answer loses access to it. Returns a function that stops the watch. */

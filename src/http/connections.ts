@@ -18,7 +18,7 @@ const UNUSED_MS = 1_000
 /** How long clients may take to receive their last answers. */
 const DRAIN_DEADLINE_MS = 8_000
 
-/** The answers that each connection has not sent whole yet, in order, with what starts their handlers. */
+/** The unfinished answers of each connection, in order, with the functions that start their handlers. */
 const answers = new WeakMap<Socket, Map<ServerResponse, () => void>>()
 
 function openAnswers (socket: Socket): ServerResponse[] {
@@ -26,9 +26,9 @@ function openAnswers (socket: Socket): ServerResponse[] {
 }
 
 /**
- * Handles the requests of a connection one after the other: of an answer that waits behind another one, Node does not
- * say that its connection has ended, and the file of it would stay open. Ends connections that send too many ahead, and
- * all of them when the server closes.
+ * Handles the requests of a connection one after the other: when a connection ends, Node does not close an answer that
+ * waits behind another one, and its file would stay open. Closes connections that send too many requests ahead, and all
+ * of them when the server closes.
  */
 export const connections = fp<{ readonly shutdown: Pick<Shutdown, 'isStopping'> }>((app, { shutdown }, done) => {
   const sockets = new Set<Socket>()

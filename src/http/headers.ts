@@ -2,23 +2,23 @@ import type { IncomingMessage } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { ChangeFeed } from '../core/events/change-feed.ts'
 
-/** On every answer. */
+/** Headers of every answer. */
 export const securityHeaders = { 'x-content-type-options': 'nosniff' } as const
 
-/** On the bytes of skills, other people's content: as pages they run no scripts, submit no forms, have no origin. */
+/** Headers of files of skills, which others have written: as pages they run no scripts, and have no origin. */
 export const contentHeaders = {
   'referrer-policy': 'no-referrer',
   'cross-origin-resource-policy': 'same-origin',
   'content-security-policy': "default-src 'none'; sandbox"
 } as const
 
-/** Names the revision of a skill that an answer is of, where the answer is of one by nature or was asked for one. */
+/** Names the revision of the skill in an answer, if the answer always has one or the request has asked for one. */
 export const REVISION_HEADER = 'skill-revision'
 
 /** Names the revision of the whole catalog, on lists. Absent while it is not known. */
 export const CATALOG_REVISION_HEADER = 'catalog-revision'
 
-/** What a page may read of an answer besides the headers that browsers always show. */
+/** Headers that a web page may read besides those that browsers always show. */
 export const EXPOSED_HEADERS = [
   'Accept-Ranges', 'Allow', CATALOG_REVISION_HEADER, 'Content-Disposition', 'Content-Encoding', 'Content-Range',
   'ETag', 'Mcp-Session-Id', 'Retry-After', REVISION_HEADER, 'WWW-Authenticate', 'X-Request-Id'
@@ -51,7 +51,7 @@ export function corsHeaders (origin: string | undefined, allowedOrigins: readonl
 /** The revision of all skills that a request may see. */
 export type RevisionsOf = (request: FastifyRequest) => Pick<ChangeFeed, 'revision'>
 
-/** What `make` gives. Names the revision of the catalog, or lets no cache keep the answer if that changed meanwhile. */
+/** Returns what `make` makes. Names the revision of the catalog, or has caches ask again if it changed meanwhile. */
 export async function ofOneRevision<T> (
   reply: FastifyReply, revisionsOf: RevisionsOf, make: () => Promise<T>
 ): Promise<T> {

@@ -4,7 +4,7 @@ export const MAX_EVENT_STREAMS = 256
 /** Bytes that wait for one client of GET /events before it is dropped: all recent events fit. */
 export const MAX_EVENT_STREAM_BYTES = 1_048_576
 
-/** Pause between two comments that keep a silent stream open: less than proxies and we ourselves wait. */
+/** Pause between two comments that keep a silent stream open: less than proxies and this service wait. */
 export const EVENT_HEARTBEAT_MS = 15_000
 
 /** Shortest time that a client waits before it connects again, sent as `retry`, and what is added to it at random. */

@@ -9,7 +9,7 @@ export const LISTEN = 'subscriptions/listen'
 /** An operation of MCP: one JSON-RPC request. */
 export interface ObservedOperation {
   readonly method: string
-  /** From outside: read own properties only. */
+  /** Sent by the client: read own properties only. */
   readonly params: unknown
   readonly id: string | number | undefined
   readonly origin: FastifyRequest
@@ -22,17 +22,17 @@ export interface OperationEnd {
   readonly kind?: SkillErrorKind | undefined
 }
 
-/** Learns of everything that callers ask for: metrics, traces, the audit log. Implementations must not throw. */
+/** Observes everything that callers ask for: metrics, traces, the audit log. Implementations must not throw. */
 export interface Observer extends ToolObserver {
-  /** Receives, before the first request, what tells the skills of a request and the revision of the catalog. */
+  /** Receives, before the first request, functions for the skills of a request and the revision of the catalog. */
   init? (skillsOf: SkillsOf, revision: () => string | undefined): void
-  /** A request has a route, or none; its body has not been read. */
+  /** A request was routed; its body has not been read. */
   onRequest? (request: FastifyRequest): void
   /** The answer is a stream of events, and its head goes out. Its end is a response that closes, as every other one. */
   onStream? (request: FastifyRequest): void
   /** The response has closed. */
   onResponse? (request: FastifyRequest, reply: FastifyReply, end: ResponseEnd): void
-  /** What it returns is called once, when the operation has ended. */
+  /** Returns a function that is called once, when the operation has ended. */
   onOperation (operation: ObservedOperation): ((end: OperationEnd) => void) | undefined
 }
 

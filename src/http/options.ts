@@ -17,11 +17,11 @@ interface HttpServerOptions {
   readonly trustedProxies?: readonly string[] | undefined
   /** Origins of web pages that may read answers. */
   readonly allowedOrigins?: readonly string[] | undefined
-  /** The target of a request without what nobody may log. */
+  /** Returns the target of a request without its secrets. */
   readonly rewriteUrl?: ((request: IncomingMessage) => string) | undefined
 }
 
-/** What may pass from a caller's `X-Request-Id` into log lines and headers. */
+/** Values of a caller's `X-Request-Id` that may appear in log lines and headers. */
 const REQUEST_ID = /^[\w.-]{1,64}$/
 
 /** Fastify's options for this service. */

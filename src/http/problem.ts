@@ -15,10 +15,10 @@ const NOT_IN_A_URI_PATH = /%(?![\da-f]{2})|[^\w\-.~:/@!$&'()*+,;=%]/gi
 /** What stands before the path of a target in absolute form. */
 export const TARGET_ORIGIN = /^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i
 
-/** An address in a sentence of the service's own. */
+/** A route that a sentence of the service names. */
 const ADDRESS = /\bGET (?=\/)/g
 
-/** The tools' name of the main file, in their own sentences. */
+/** The main file, as sentences of the tools name it. */
 export const MAIN_FILE = /SKILL\.MD(?= (?:not found|too large|contains|for skill) )/
 
 /** Headers that describe the answer which a route had begun, and not the error that replaces it. */
@@ -62,7 +62,7 @@ export function toProblem (error: SkillError | HttpProblem, url: string, request
   const isSkillError = error instanceof SkillError
   const { status, title, text: hint } = problems[error.code]
   const below = (sentence: string): string => sentence.replace(ADDRESS, `$&${basePath}`)
-  // Sentences quote the request, and may be kept where its answer is.
+  // Sentences quote the request, which may contain a secret.
   const text = maskSecrets(error.message)
   const message = isSkillError ? text : below(text)
   const [, name = ':name'] = /\/skills\/([^/]+)/.exec(toInstance(url)) ?? []
@@ -81,7 +81,7 @@ export function toProblem (error: SkillError | HttpProblem, url: string, request
   }
 }
 
-/** The problem that an error is; sets status and headers. Of the unexpected the log has all, the problem an id. */
+/** Turns an error into a problem, and sets status and headers. The log alone describes an unexpected error. */
 export function problemOf (error: unknown, request: FastifyRequest, reply: FastifyReply): Problem {
   const known = toKnownError(error)
   const problem = toProblem(known, request.url, request.id, request.server.prefix)
@@ -104,7 +104,7 @@ export function statusOf (error: unknown): number {
   return problems[toKnownError(error).code].status
 }
 
-/** Makes the answer the problem that `error` is. Returns its body. @param suggestion what the caller may have meant */
+/** Answers with the problem of an error. Returns the body. @param suggestion what the caller may have meant */
 export function renderProblem (
   error: unknown, request: FastifyRequest, reply: FastifyReply, suggestion?: string
 ): Buffer {
@@ -115,7 +115,7 @@ export function renderProblem (
   return Buffer.from(JSON.stringify({ ...problem, detail: `${problem.detail}${hint}` }))
 }
 
-/** Fastify's messages are its own affair, and some echo the URL. */
+/** Replaces the messages of Fastify's errors: some repeat the URL. */
 function toKnownError (error: unknown): SkillError | HttpProblem {
   if (error instanceof SkillError || error instanceof HttpProblem) return error
   const { code, statusCode = 500 }: Partial<FastifyError> = error instanceof Error ? error : {}

@@ -3,7 +3,7 @@ import type { View } from '../core/view.ts'
 import type { Quarantined, SourceStatus } from '../schemas/health.ts'
 import type { Shutdown } from './shutdown.ts'
 
-/** How the audit log is: while it is required and does not work, nothing is read. */
+/** The state of the audit log: `refusing` if it is required and cannot be written, so that nothing is read. */
 export type AuditState = 'working' | 'failing' | 'refusing'
 
 const AUDIT_PROBLEMS = {
@@ -83,7 +83,7 @@ function explain ({ indexed, roots, watcher }: SkillStatus, sources: readonly So
   ].flat()
 }
 
-/** Of a source, as of its root, what the caller may see: revision, layout and words of an error tell of all skills. */
+/** Returns what the caller may see of a source: revision, layout and error say something about all its skills. */
 function visiblePart (source: SourceStatus, { roots, partial = [] }: SkillStatus): SourceStatus | [] {
   const root = roots.find(({ name }) => name === source.name)
   if (root === undefined) return []

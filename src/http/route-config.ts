@@ -5,7 +5,7 @@ import type { Scope } from './callers.ts'
 import type { TraceContext } from './request/traceparent.ts'
 
 declare module 'fastify' {
-  /** What a route says of itself. */
+  /** Properties of a route. */
   interface FastifyContextConfig {
     /** The scope that callers need. Default: `skills:read`. */
     scope?: Scope
@@ -13,7 +13,7 @@ declare module 'fastify' {
     isOpen?: boolean
     /** Whether the route is a page, for which people sign in by a cookie. */
     isPage?: boolean
-    /** What requests read of skills. Every route says it, except those that are open to all. */
+    /** What requests read of skills, for the audit log. Every route has it, except those that are open to all. */
     reads?: RouteReads | ((request: FastifyRequest) => RouteReads)
     /** Under load `costly` routes are refused first. A `probe` is never refused, has no limit and no span. */
     load?: 'costly' | 'probe'
@@ -26,7 +26,7 @@ declare module 'fastify' {
     trace: TraceContext | undefined
     /** The skills in the revision that the request asks for. */
     pinnedView: PinnedView | undefined
-    /** Of the problem that the request was answered with. */
+    /** The code of the problem in the answer. */
     problemCode: Problem['code'] | undefined
     /** The number of skills that a search has found. */
     found: number | undefined

@@ -81,7 +81,7 @@ export const mcpRoutes: FastifyPluginAsyncTypebox<McpOptions> = async function m
     }
     return openStream(request, reply, (send) => {
       send(OPENING)
-      // Nothing remembers what a client has subscribed to: it hears of the main file of every changed skill.
+      // No subscription is kept: each client gets an update of the main file of every changed skill.
       return followChanges(skillsOf(request).feed, {
         onLists () { send(LIST_CHANGES) },
         onSkill (name) { send(frameOf('resources/updated', { uri: mainFileUri(name) })) }

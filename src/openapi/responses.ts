@@ -3,7 +3,7 @@ import type {} from '@fastify/swagger'
 import type { TSchema } from '@sinclair/typebox'
 import { exampleOf, reference } from '../schemas/typebox.ts'
 
-/** An answer of a route, for the OpenAPI document; Fastify compiles a serializer from each schema in it. */
+/** An answer of a route, for the OpenAPI document; Fastify serializes by the schemas in it. */
 interface Answer {
   readonly description: string
   readonly headers: Readonly<Record<string, object>>

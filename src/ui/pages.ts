@@ -31,7 +31,7 @@ export interface PagesOptions {
   readonly readiness: ReadinessParts
   /** Absent: everybody sees everything, and nobody signs in. */
   readonly access?: Pick<Access, 'findToken'> | undefined
-  /** Makes of an error what the caller of a request may see. */
+  /** Returns the error that the caller of a request may see. */
   readonly translate: (error: unknown, request: FastifyRequest) => unknown
 }
 
@@ -72,7 +72,7 @@ function contentSecurityPolicy ({ scriptIntegrity }: Frame['assets']): string {
   ].join('; ')
 }
 
-/** Makes a page, in a file of its own. It asks the core what the routes of the API ask. */
+/** Makes a page, in a file of its own. It reads from the core what the routes of the API read. */
 export type PageMaker = (asked: PageRequest) => Promise<Page>
 
 /** Options that all pages have in common. */

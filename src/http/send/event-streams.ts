@@ -28,7 +28,7 @@ export function createEventStreams (
   const streams = new Map<Readable, ServerResponse>()
   let isClosing = false
 
-  /** What a client does not take waits, up to a bound. Then it is dropped, and comes back with the last id it has. */
+  /** Buffers what a client does not read, up to a bound. Then it is disconnected, and resumes after its last id. */
   function send (stream: Readable, frame: Buffer): void {
     if (stream.destroyed) return
     if (stream.readableLength + frame.length > MAX_EVENT_STREAM_BYTES) {

@@ -4,7 +4,7 @@ import { strongEtag } from '../headers.ts'
 
 export const JSON_MEDIA_TYPE = 'application/json; charset=utf-8'
 
-/** Answers by the values that they were made of. */
+/** Rendered answers, by the value that they render. */
 const rendered = new WeakMap<object, { readonly body: Buffer, readonly etag: string }>()
 
 /** For a handler to return: JSON text that Fastify does not serialize again. */

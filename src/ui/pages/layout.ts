@@ -63,15 +63,15 @@ export interface Page {
   /** The place in the navigation. */
   readonly current?: 'skills' | 'status'
   readonly main: Content
-  /** Address of what has changed since this page. */
+  /** Address of the page of later changes. */
   readonly changes?: string
-  /** It shows what this process alone knows, or does not know yet: caches ask for it each time. */
+  /** The page depends on this process, not on content alone: caches ask for it each time. */
   readonly isOfProcess?: boolean
   /** The caller may not open other pages: there is no navigation. */
   readonly isOnly?: boolean
 }
 
-/** Stands in a page for the name of its state, which depends on everything else in it. */
+/** Placeholder for the digest of the page, which depends on everything else in it. */
 export const STATE_PLACEHOLDER = '{state}'
 
 export function renderPage (

@@ -22,7 +22,7 @@ export function size (bytes: number): Html {
   return html`<span title="${grouped(bytes)} bytes">${text} ${bytes === 1 ? 'byte' : UNITS[unit]}</span>`
 }
 
-/** How a skill is, in one word and one colour. */
+/** The worst severity among findings, with a colour. */
 export function verdict (findings: readonly Finding[]): Html {
   const errors = findings.filter(({ severity }) => severity === 'error').length
   const warnings = findings.filter(({ severity }) => severity === 'warning').length
@@ -30,7 +30,7 @@ export function verdict (findings: readonly Finding[]): Html {
   return warnings > 0 ? mark(counted(warnings, 'warning'), 'warning') : mark('valid', 'good')
 }
 
-/** What something is, and how good that is. */
+/** Words, and the colour that they have. */
 export type Mark = readonly [what: string, quality: 'good' | 'warning' | 'error']
 
 export function mark (...[what, quality]: Mark): Html {
