@@ -6,7 +6,7 @@ import fp from 'fastify-plugin'
 import { RateLimiterMemory } from 'rate-limiter-flexible'
 import t, { type Test } from 'tap'
 import type { Principal } from '../../src/http/callers.ts'
-import { createLimits, type Limits } from '../../src/limits/limits.ts'
+import { createLimits } from '../../src/limits/limits.ts'
 import { connectStore } from '../../src/limits/store.ts'
 import { MAX_TOOL_CALLS } from '../../src/tools/limits.ts'
 import { buildService } from '../helper/build.ts'
@@ -26,13 +26,6 @@ const FILES = {
 
 type Limited = Awaited<ReturnType<typeof buildLimited>>
 
-interface LimitedOptions {
-  readonly burst?: number
-  readonly rate?: number
-  readonly proxies?: readonly string[]
-  readonly principals?: boolean
-}
-
 /** Sets the principal that the header of a test names. */
 const login = fp(async (app) => {
   app.addHook('onRequest', async (request) => {
@@ -44,33 +37,24 @@ const login = fp(async (app) => {
   })
 })
 
-async function buildLimited (t: Test,
-  { proxies = [], principals = false, burst = 20, rate = 0.01 }: LimitedOptions = {}) {
-  let limits: Limits | undefined
-  const limiters: RateLimiterMemory[] = []
-  const limiter = (options: ConstructorParameters<typeof RateLimiterMemory>[0]) => {
-    const made = new RateLimiterMemory(options)
-    limiters.push(made)
-    return made
-  }
+async function buildLimited (
+  t: Test, { trustedProxies = [] as readonly string[], principals = false, burst = 20, rate = 0.01 } = {}
+) {
+  let units: RateLimiterMemory | undefined
+  const limits = createLimits({ rate, burst, limiter: (options) => (units = new RateLimiterMemory(options)) })
   const service = await buildService(t, {
     files: FILES,
     options: {
-      trustedProxies: proxies,
-      admitCall: async (request, tool) => await limits?.admitCall(request, tool),
-      plug: () => {
-        limits = createLimits({ rate, burst, limiter })
-        return [...principals ? [login] : [], limits.plugin]
-      }
+      trustedProxies, admitCall: limits.admitCall, plug: () => [...principals ? [login] : [], limits.plugin]
     }
   })
   /** Ends the window of the one address. */
-  const pass = async (): Promise<void> => { for (const limiter of limiters) await limiter.delete('127.0.0.1') }
+  const pass = async (): Promise<void> => { await units?.delete('127.0.0.1') }
   // What the set-up itself has used.
   await pass()
   return {
     ...service,
-    refusals: () => ({ ...limits?.refusals }),
+    refusals: () => ({ ...limits.refusals }),
     pass,
     /** Status and `Retry-After` of an answer. */
     get: async (path: string, headers: Readonly<Record<string, string>> = {}) => {
@@ -88,9 +72,8 @@ async function newWindow (): Promise<Limited> {
   return shared
 }
 
-async function spend (service: Limited, count: number, path = '/skills/demo',
-  headers: Readonly<Record<string, string>> = {}): Promise<number[]> {
-  return await Promise.all(Array.from({ length: count }, async () => (await service.get(path, headers))[0]))
+async function spend (service: Limited, count: number, headers: Readonly<Record<string, string>> = {}) {
+  return await Promise.all(Array.from({ length: count }, async () => (await service.get('/skills/demo', headers))[0]))
 }
 
 t.test('K67: a client that loops gets 429 with Retry-After, and is served again after that time', async (t) => {
@@ -154,8 +137,8 @@ t.test('K67: a search costs the same through every api, and any other call throu
   const call = (i: number) =>
     ({ id: `c${i}`, type: 'function', function: { name: 'search_skills', arguments: '{"query":"demo"}' } })
   const { json } = await service.post('/agent/tool-call', Array.from({ length: 8 }, (_, i) => call(i)))
-  t.equal(
-    (json() as Array<{ readonly content: string }>).filter(({ content }) => content.includes('Rate limit')).length, 2)
+  const contents = (json() as Array<{ readonly content: string }>).map(({ content }) => content)
+  t.equal(contents.filter((content) => content.includes('Rate limit')).length, 2)
 })
 
 t.test('K67: large answers and searches cost more', async (t) => {
@@ -182,7 +165,7 @@ t.test('K67: by default one address installs a thousand skills at once', async (
 
 t.test('K67: one principal at its limit slows no other, whatever address they share', async (t) => {
   const service = await buildLimited(t, { principals: true })
-  await spend(service, 30, '/skills/demo', { 'x-test-principal': 'ci-docs' })
+  await spend(service, 30, { 'x-test-principal': 'ci-docs' })
   const { status, json } = await service.fetch('/skills/demo', { headers: { 'x-test-principal': 'ci-docs' } })
   t.equal(status, 429)
   t.match(json(), { detail: /for token ci-docs;/ })
@@ -191,13 +174,13 @@ t.test('K67: one principal at its limit slows no other, whatever address they sh
 })
 
 t.test('K67: behind a trusted proxy each client has its own limit, and the log has its address', async (t) => {
-  const service = await buildLimited(t, { proxies: ['127.0.0.0/8'] })
-  await spend(service, 20, '/skills/demo', { 'x-forwarded-for': '203.0.113.7' })
+  const service = await buildLimited(t, { trustedProxies: ['127.0.0.0/8'] })
+  await spend(service, 20, { 'x-forwarded-for': '203.0.113.7' })
   t.equal((await service.get('/skills/demo', { 'x-forwarded-for': '203.0.113.7' }))[0], 429)
   t.equal((await service.get('/skills/demo', { 'x-forwarded-for': '6.6.6.6, 203.0.113.7' }))[0], 429,
     'what the client has put before')
   t.equal((await service.get('/skills/demo', { 'x-forwarded-for': '203.0.113.8' }))[0], 200)
-  await spend(service, 20, '/skills/demo', { 'x-forwarded-for': '2001:db8::1' })
+  await spend(service, 20, { 'x-forwarded-for': '2001:db8::1' })
   for (const [client, status] of [['2001:db8::ffff:2', 429], ['2001:db8:0:1::1', 200]] as const) {
     t.equal((await service.get('/skills/demo', { 'x-forwarded-for': client }))[0], status, client)
   }
@@ -293,10 +276,11 @@ const CALLS = jsonRequest('POST', '/agent/tool-call',
 
 t.test('K67: on a loopback address without callers nothing is limited, unless the setting says so', async (t) => {
   const root = t.testdir(skillFolders('demo'))
-  for (const [limits, host, isLimited] of [['auto', '127.0.0.1', false], ['off', '0.0.0.0', false],
-    ['on', '127.0.0.1', true]] as const) {
-    const { port, stop } = await startProcess(t,
-      { args: [root], env: { HOST: host, LIMITS: limits, LIMIT_RATE: '1', LIMIT_BURST: '50' } })
+  for (const [limits, host, isLimited] of [
+    ['auto', '127.0.0.1', false], ['off', '0.0.0.0', false], ['on', '127.0.0.1', true]
+  ] as const) {
+    const env = { HOST: host, LIMITS: limits, LIMIT_RATE: '1', LIMIT_BURST: '50' }
+    const { port, stop } = await startProcess(t, { args: [root], env })
     const connection = await openRaw(`http://127.0.0.1:${port}`)
     const { text } = await connection.send(CALLS).response()
     t.equal(text.split('Rate limit: try again').length - 1, isLimited ? MAX_TOOL_CALLS - 50 : 0, limits)
@@ -306,10 +290,8 @@ t.test('K67: on a loopback address without callers nothing is limited, unless th
 })
 
 async function startRedis (t: Test, port: number): Promise<ChildProcess> {
-  const redis = spawn('redis-server',
-    ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'], {
-      stdio: ['ignore', 'pipe', 'ignore']
-    })
+  const args = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no']
+  const redis = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'ignore'] })
   t.teardown(() => { redis.kill('SIGKILL') })
   for await (const chunk of redis.stdout) if (String(chunk).includes('Ready to accept connections')) break
   return redis
@@ -354,9 +336,7 @@ async function startReplica (t: Test, port: number, url = `redis://:CANARY-PASSW
 
 const noRedis = hasProgram('redis-server', '--version') ? false : 'redis-server is not installed'
 t.test('K67: replicas share one limit through Redis, and a store that hangs or goes away costs accuracy ' +
-  'and no answer', {
-  skip: noRedis
-}, async (t) => {
+  'and no answer', { skip: noRedis }, async (t) => {
   const port = await freePort()
   let redis = await startRedis(t, port)
   const [one, two] = [await startReplica(t, port), await startReplica(t, port)]

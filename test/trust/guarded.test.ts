@@ -337,7 +337,7 @@ t.test('K95: a catalog entry has the scans of its revision, and MCP says the sam
 const TRUST = 'signers: [{ name: acme, key: acme.pem }]\nroots: { skills: require }\n'
 
 /** Rounds of one edit without a signature and one with. More find nothing more often: `npm run attack` is for those. */
-const ROUNDS = 6
+const ROUNDS = 4
 /** Too large for the memory of the service: it is sent while it is read. */
 const LARGE_BYTES = 300_000
 
