@@ -12,6 +12,8 @@ import { isAddress } from '../sources/address/address.ts'
 import type { Sources } from '../sources/sources.ts'
 import type { Arguments, CommandContext } from './command.ts'
 
+type ServeContext = Pick<CommandContext, 'cwd' | 'env' | 'commands'>
+
 /**
  * Checks what was given as a folder of skills. `./path`, an absolute path or a name with a separator is a folder, there
  * or not. A bare word is one only if it is there, since it may as well be a mistyped command.
@@ -74,34 +76,21 @@ function isBareWord (text: string): boolean {
 }
 
 /**
- * Where the settings of a command come from that takes folders as `serve` does. Without a folder, a configuration file
- * alone names skills.
+ * Returns where the settings of a command come from that takes folders as `serve` does, and checks of these folders,
+ * each of which throws a ConfigError. Without a folder, a configuration file alone names skills.
  * @param examples what is served without a ./skills
  */
-export function settingSources (
-  { positionals, options }: Arguments, { env, cwd }: Pick<CommandContext, 'env' | 'cwd'>, examples?: string
-): ConfigSources & Arguments<Readonly<Record<string, unknown>>> {
-  const sources = { positionals, options: { ...options }, env, cwd }
-  if ('config' in options || env['CONFIG_FILE']) return { ...sources, defaultFolder: undefined }
-  const isThere = examples === undefined || existsSync(resolve(cwd, SETTINGS.skillsDirs.default))
-  return isThere ? sources : { ...sources, defaultFolder: examples }
-}
-
-/**
- * Lists what has to hold for the folders of a command that takes them as `serve` does. Each check throws a ConfigError.
- * @param examples what is served without a ./skills
- */
-export function folderChecks (
-  args: Arguments, { env, cwd, commands }: Pick<CommandContext, 'cwd' | 'env' | 'commands'>, examples?: string
-): ReadonlyArray<() => Promise<void>> {
-  const sources = settingSources(args, { env, cwd }, examples)
-  const layout = String(sources.options['layout'] ?? (env['LAYOUT'] || 'flat'))
-  const servesExamples = examples !== undefined && sources.defaultFolder === examples &&
-    args.positionals.length === 0 && !env['SKILLS_DIR']
-  return [
-    ...args.positionals.map((folder) => async () => { await checkSkillsFolder(folder, cwd, commands, layout) }),
-    ...servesExamples ? [async () => { await checkWorkingFolder(cwd) }] : []
-  ]
+export function readArguments (
+  { positionals, options }: Arguments<object>, { env, cwd, commands }: ServeContext, examples?: string
+): { readonly sources: ConfigSources, readonly checks: ReadonlyArray<() => Promise<void>> } {
+  const given: Readonly<Record<string, unknown>> = { ...options }
+  const sources = { positionals, options: given, env, cwd }
+  const layout = String(given['layout'] ?? (env['LAYOUT'] || 'flat'))
+  const checks = positionals.map((folder) => async () => { await checkSkillsFolder(folder, cwd, commands, layout) })
+  if ('config' in given || env['CONFIG_FILE']) return { sources: { ...sources, defaultFolder: undefined }, checks }
+  if (examples === undefined || existsSync(resolve(cwd, SETTINGS.skillsDirs.default))) return { sources, checks }
+  if (positionals.length === 0 && !env['SKILLS_DIR']) checks.push(async () => { await checkWorkingFolder(cwd) })
+  return { sources: { ...sources, defaultFolder: examples }, checks }
 }
 
 /** Refuses to serve the example skills to somebody who stands in skills of their own. */
@@ -116,10 +105,11 @@ async function checkWorkingFolder (cwd: string): Promise<void> {
  * @throws ConfigError
  */
 export async function readConfig (
-  args: Arguments, context: Pick<CommandContext, 'cwd' | 'env' | 'commands'>, examples?: string
+  args: Arguments, context: ServeContext, examples?: string
 ): Promise<Config> {
-  for (const check of folderChecks(args, context, examples)) await check()
-  return loadConfig(settingSources(args, context, examples))
+  const { sources, checks } = readArguments(args, context, examples)
+  for (const check of checks) await check()
+  return loadConfig(sources)
 }
 
 /**

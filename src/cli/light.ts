@@ -1,8 +1,17 @@
+import { existsSync } from 'node:fs'
+import { extname } from 'node:path'
 import { parseArgs } from 'node:util'
 import type { Environment } from '../operator/setting.ts'
 
 const VERSION = ['version', '--version', '-v']
 const FLAGS = { host: { type: 'string' }, port: { type: 'string' }, 'base-path': { type: 'string' } } as const
+
+/** Returns whether a command line is for `serve`, which needs no word of its own. */
+export function isServe ([word = '']: readonly string[]): boolean {
+  if (word === 'serve' || !/^[a-z]+$/.test(word)) return true
+  const file = new URL(`commands/${word}${extname(import.meta.url)}`, import.meta.url)
+  return word !== 'help' && word !== 'version' && !existsSync(file)
+}
 
 /**
  * Runs `version` and `healthcheck` without the modules of the whole command line: orchestrators ask every few seconds.

@@ -1,18 +1,14 @@
-import { existsSync } from 'node:fs'
 import nodeModule from 'node:module'
 import { constants } from 'node:os'
-import { extname } from 'node:path'
+import { isServe, runLight } from './light.ts'
 
 const argv = process.argv.slice(2)
-const [word = ''] = argv
-const commandFile = new URL(`commands/${word}${extname(import.meta.url)}`, import.meta.url)
-const isServe = word === 'serve' || !/^[a-z]+$/.test(word) || !existsSync(commandFile)
 
 // A signal would not end the first process of a container. Commands that stop by themselves replace these listeners.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.on(signal, () => {
     // `serve` reloads its configuration at SIGHUP, and there is none yet.
-    if (!isServe) process.exit(128 + constants.signals[signal])
+    if (!isServe(argv)) process.exit(128 + constants.signals[signal])
     if (signal !== 'SIGHUP') process.exit(0)
   })
 }
@@ -40,13 +36,6 @@ const { env } = process
 const print = (text: string): void => { process.stdout.write(text) }
 const printError = (text: string): void => { process.stderr.write(text) }
 
-// Loaded now, so that its code is kept too.
-const { runLight } = await import('./light.ts')
 const code = await runLight(argv, env, print, printError)
-if (code === undefined) {
-  const { runCommandLine } = await import('./run.ts')
-  const context = { env, cwd: process.cwd(), print, isTerminal: process.stdout.isTTY }
-  process.exitCode = await runCommandLine(argv, context, printError)
-} else {
-  process.exitCode = code
-}
+process.exitCode = code ?? await (await import('./run.ts'))
+  .runCommandLine(argv, { env, cwd: process.cwd(), print, isTerminal: process.stdout.isTTY }, printError)

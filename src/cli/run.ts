@@ -1,6 +1,7 @@
 import { CommanderError } from 'commander'
 import { ConfigError } from '../operator/setting.ts'
 import type { CommandContext } from './command.ts'
+import { isServe } from './light.ts'
 import { createProgram } from './program.ts'
 
 /**
@@ -23,8 +24,7 @@ export async function runCommandLine (
     return code
   } catch (error) {
     // Scripts tell what a command found out from wrong use of it. Errors of a start are 1, whatever they are.
-    const isStart = argv[0] === 'serve' || !program.commands.some((command) => command.name() === argv[0])
-    const isWrongUse = error instanceof CommanderError && !isStart
+    const isWrongUse = error instanceof CommanderError && !isServe(argv)
     const isValidate = argv[0] === 'validate'
     const isExpected = error instanceof CommanderError || error instanceof ConfigError
     if (!isExpected && !isValidate) throw error

@@ -12,12 +12,13 @@ import { parseLock } from '../../trust/lock-file.ts'
 import { parseTrust } from '../../trust/trust-file.ts'
 import { inColumns } from '../columns.ts'
 import type { RunCommand } from '../command.ts'
-import { folderChecks, settingSources } from '../folders.ts'
+import { readArguments } from '../folders.ts'
 
 /** Prints the effective settings and sources, and everything that would keep the service from starting. */
 export const run: RunCommand = async (args, context) => {
   const { env, print, warn } = context
-  const settings = resolveSettings(settingSources(args, context, EXAMPLE_SKILLS))
+  const { sources, checks } = readArguments(args, context, EXAMPLE_SKILLS)
+  const settings = resolveSettings(sources)
   const config = Object.fromEntries(settings.map(({ name, value }) => [name, value])) as Config
   const { accessFile, configFile, lockFile, publicUrl, skillsDirs, trustFile } = config
   const mistakes = new Set(settings.flatMap(({ error }) => error?.message ?? []))
@@ -30,7 +31,7 @@ export const run: RunCommand = async (args, context) => {
       return undefined
     }
   }
-  for (const checkFolder of folderChecks(args, context, EXAMPLE_SKILLS)) await check(checkFolder)
+  for (const checkFolder of checks) await check(checkFolder)
   const areFoldersKnown = settings.every(({ name, error }) =>
     error === undefined || (name !== 'skillsDirs' && name !== 'personalDir'))
   const roots = areFoldersKnown ? await check(async () => await checkRoots(config, env)) : undefined
@@ -49,11 +50,11 @@ export const run: RunCommand = async (args, context) => {
   print(inColumns(settings.map(rowOf)))
   if (roots !== undefined) {
     const originOf = (name: SettingName) => settings.find((each) => each.name === name)?.origin
-    const sources = roots.map(([spec, name], index) => {
+    const rows = roots.map(([spec, name], index) => {
       if (index < skillsDirs.length) return sourceRow(spec, name, originOf('skillsDirs'))
       return sourceRow(spec, name, spec.type === 'personal' ? originOf('personalDir') : configFile)
     })
-    print(`\n${inColumns([['SOURCE', 'KIND', 'ADDRESS', 'REF', 'INTERVAL', 'LAYOUT', 'FROM'], ...sources])}`)
+    print(`\n${inColumns([['SOURCE', 'KIND', 'ADDRESS', 'REF', 'INTERVAL', 'LAYOUT', 'FROM'], ...rows])}`)
   }
   for (const mistake of mistakes) warn(mistake)
   return mistakes.size === 0 ? 0 : 1

@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process'
 import { resolve } from 'node:path'
 import { type SettingName, SETTINGS } from '../../config/settings.ts'
 import { describeState } from '../../listing/entry.ts'
@@ -7,7 +8,6 @@ import { startServer } from '../../server.ts'
 import { createValidator, type EntryVerdicts } from '../../verdicts/entry.ts'
 import type { RunCommand } from '../command.ts'
 import { defaultPath, mainFileIn, readConfig } from '../folders.ts'
-import { openBrowser } from '../open-browser.ts'
 import { readPackageVersion } from '../../operator/package-files.ts'
 
 /** Settings that suit a preview: nobody else reaches it, and its own lines are not lost among those of requests. */
@@ -63,4 +63,22 @@ function describe ({ findings, tokens: { listed, body } }: EntryVerdicts): strin
   const lines = findings.map(({ severity, message, fix, file = 'SKILL.md', line }) =>
     `\n  ${severity} ${file}${line === undefined ? '' : `:${line}`}: ${message}. ${fix}.`)
   return `${tokens}${lines.join('')}`
+}
+
+const OPENERS: Readonly<Partial<Record<NodeJS.Platform, readonly [command: string, ...args: string[]]>>> = {
+  darwin: ['open'],
+  linux: ['xdg-open'],
+  win32: ['cmd', '/c', 'start', '']
+}
+
+/**
+ * Opens an address in the browser on this machine. Nothing happens where there is no desktop: over SSH, the opener
+ * of Linux would start a browser in the terminal.
+ */
+function openBrowser (url: string, env: Environment): void {
+  const [command, ...args] = OPENERS[process.platform] ?? []
+  const hasDesktop = process.platform !== 'linux' || Boolean(env['DISPLAY'] || env['WAYLAND_DISPLAY'])
+  if (command === undefined || !hasDesktop) return
+  // The address is printed too, for machines without an opener.
+  spawn(command, [...args, url], { stdio: 'ignore', detached: true }).on('error', () => {}).unref()
 }
