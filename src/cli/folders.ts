@@ -114,7 +114,7 @@ export async function readConfig (
 
 /**
  * Fetches sources for a command that reads them once. One that is optional may fail, with a warning.
- * @throws ConfigError for one that has to deliver and does not
+ * @throws ConfigError for one that is not optional
  */
 export async function fetchSources (
   sources: Sources, { warn }: Pick<CommandContext, 'warn'>
@@ -124,7 +124,7 @@ export async function fetchSources (
   for (const sentence of sources.passedOver) warn(sentence)
 }
 
-/** Names what a command leaves out, each once. */
+/** Returns a function that warns of each entry that a command skips, once. */
 export function skippedWarner ({ warn }: Pick<CommandContext, 'warn'>): (entries: readonly SkippedEntry[]) => void {
   const named = new Set<string>()
   return (entries) => {

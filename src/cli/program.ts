@@ -157,7 +157,7 @@ Exits with 0 when every skill is in the export, with 1 otherwise.`)
     ['personalDir', 'configFile', 'stateDir', 'layout', 'trustFile'])
     .option('--once', 'sync once and exit (default)')
     .addHelpText('after', `
-Exits with 0 when all sources have delivered, with 1 when one that is not optional has not: its last state stays.`)
+Exits with 0 when every source was fetched, with 1 when one that is not optional was not: its last state stays.`)
 
   add('usage <AUDIT_LOG...>', 'print what audit logs say of the use of skills', () => import('./commands/usage.ts'))
     .option('--roots <DIR>', 'also name the skills of this folder that nobody read (repeatable)', collect)

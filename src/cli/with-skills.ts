@@ -26,7 +26,7 @@ interface Place {
   readonly only?: string
 }
 
-/** What commands that read skills take. `config` adds the sources of a configuration file. */
+/** Flags of commands that read skills. `config` adds the sources of a configuration file. */
 export interface ReadOptions {
   readonly allowLinks?: readonly string[]
   readonly config?: string
@@ -90,7 +90,7 @@ export async function withSkills<T> (
   }
 }
 
-/** The place that a path means: a folder of skills, a skill, or the skill of a SKILL.md. */
+/** Returns the place that a path names: a folder of skills, a skill, or the skill of a SKILL.md. */
 async function placeOf (path: string, cwd: string): Promise<Place> {
   const absolute = resolve(cwd, path)
   const stats = await stat(absolute).catch((error: unknown) => {
@@ -128,7 +128,7 @@ async function openPlace (
 async function namesIn ({ root, path, only }: Place, skills: SkillManager): Promise<readonly string[]> {
   const names = await skills.list().catch((error: unknown): readonly string[] => {
     if (!(error instanceof SkillError)) throw error
-    // A source that has not delivered, and need not.
+    // An optional source that could not be fetched.
     if (root.listed !== undefined) return []
     throw new ConfigError(`${quote(path)} cannot be read: ${error.message}`)
   })

@@ -76,7 +76,7 @@ export const ConfigFileSchema = Type.Object({
   })
 }, { additionalProperties: false, title: 'a mapping with the list sources' })
 
-/** Keys of searches: in a folder with the layout flat, nothing is searched. */
+/** Keys that only layouts other than `flat` use, which search for skills. */
 const SEARCH_KEYS = ['include', 'exclude', 'prefix']
 
 const ROOT_KINDS = ['folder', ...SOURCE_KINDS.map(({ kind }) => kind)]

@@ -42,9 +42,8 @@ export function fixText (text: string, folder: string): { readonly text: string,
   const bytes = Buffer.from(plain)
   const location = locateFrontmatter(bytes)
   if (location.kind !== 'found') return { text: plain }
-  const [opening = '', source = '', closing = '', body = ''] =
-    [[0, location.start], [location.start, location.end], [location.end, location.bodyStart], [location.bodyStart]]
-      .map(([start, end]) => bytes.toString('utf8', start, end))
+  const { start, end, bodyStart } = location
+  const source = bytes.toString('utf8', start, end)
   const { findings } = parseFrontmatter(Buffer.from(source))
   // A field that seems to be missing may stand in a part that is not read.
   const left = findings.find((found) => preventsUse(found) && found.code !== 'frontmatter_empty')?.message
@@ -53,25 +52,19 @@ export function fixText (text: string, folder: string): { readonly text: string,
   let fields = readFields(isRepaired ? quotePlainValues(source).text : source)
   if (fields === undefined) return { text: plain }
   for (const fix of FIXES) fields = apply(fix, fields, folder)
-  const [first, last] = [opening, closing].map((fence) => fence.replace(/[ \t]+$/m, ''))
-  return { text: `${first}${fields.source}${last}${body}` }
-}
-
-interface FixOptions {
-  readonly isDryRun: boolean
-  /** Receives the patches of a dry run, as lines that steer no terminal. */
-  readonly print: (text: string) => void
-  /** Receives the patch of each file that was fixed, and the name of each whose frontmatter was left as it is. */
-  readonly warn: (text: string) => void
+  const fence = (from: number, to: number) => bytes.toString('utf8', from, to).replace(/[ \t]+$/m, '')
+  return { text: `${fence(0, start)}${fields.source}${fence(end, bodyStart)}${bytes.toString('utf8', bodyStart)}` }
 }
 
 /**
  * Fixes the main files of skills. Links and files that are not UTF-8 are left alone: the report says why.
+ * @param print receives the patches of a dry run
+ * @param warn receives the patch of each file that was fixed, and the name of each whose frontmatter was left as it is
  * @returns whether something was to be fixed
  * @throws ConfigError for a file that cannot be written
  */
 export async function fixAll (
-  opened: readonly OpenedSkills[], { isDryRun, print, warn }: FixOptions
+  opened: readonly OpenedSkills[], isDryRun: boolean, print: (text: string) => void, warn: (text: string) => void
 ): Promise<boolean> {
   let isFixed = false
   for (const { skills, names, pathOf } of opened) {

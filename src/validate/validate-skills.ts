@@ -61,15 +61,12 @@ export async function validate (
   return totals
 }
 
-/** Undefined for a skill that went away after it was listed. */
+/** Reads a skill; undefined for one that went away after it was listed. */
 async function readSkill (skills: SkillManager, name: string) {
-  try {
-    return await skills.read(name, (state) => describeState(state, async (entry) =>
-      ({ findings: [], subject: await subjectOf(entry) })))
-  } catch (error) {
-    if (error instanceof SkillError && error.code === 'skill_not_found') return undefined
-    throw error
-  }
+  return await skills.read(name, (state) => describeState(state, async (entry) =>
+    ({ findings: [], subject: await subjectOf(entry) }))).catch((error: unknown) => {
+    if (!(error instanceof SkillError && error.code === 'skill_not_found')) throw error
+  })
 }
 
 /** Whether a severity is at least another one. */

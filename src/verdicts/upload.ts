@@ -67,7 +67,11 @@ export async function subjectOfArchive (bytes: Buffer, folder: string | undefine
       ? undefined
       : { name: item.path, content: new FileContent(await buffer(await zip.stream(item))) }
     const files = entries.map(({ path, size }) => ({ path, size_bytes: size }))
-    const kinds = await readKinds(bytes, entries)
+    const kinds = new Map<string, FileKind | undefined>()
+    for (const each of entries) {
+      await yieldIfNeeded()
+      kinds.set(each.path, fileKind(headOf(bytes, each)))
+    }
     const findings = [...leftOutFindings(leftOut), ...contentFindings(files, (file) => kinds.get(file))]
     return await subjectFrom({ folder: name, main, files, findings, filter })
   } finally {
@@ -137,16 +141,6 @@ function wrapperOf (entries: ReadonlyArray<{ readonly path: string }>): string {
   const wrapper = commonFolder(entries)
   const isSkill = entries.some(({ path }) => isMainFile(path.slice(wrapper.length)))
   return isSkill && isSafeName(wrapper.slice(0, -1)) ? wrapper : ''
-}
-
-async function readKinds (bytes: Buffer, entries: readonly ZipItem[]): Promise<ReadonlyMap<string, FileKind>> {
-  const kinds = new Map<string, FileKind>()
-  for (const item of entries) {
-    await yieldIfNeeded()
-    const kind = fileKind(headOf(bytes, item))
-    if (kind !== undefined) kinds.set(item.path, kind)
-  }
-  return kinds
 }
 
 /** The first bytes of a file. One stream for each of 20,000 files would take seconds. */

@@ -15,7 +15,7 @@ interface Options {
   readonly skill?: string
 }
 
-/** Answers an operator's two questions about an access file, without a running service. */
+/** Prints who sees which skills by an access file, without a running service. */
 export const run: RunCommand<Options> = async ({ positionals: [name = '', ...positionals], options }, context) => {
   const { cwd, env, print, warn } = context
   const { as: caller, skill } = options

@@ -15,7 +15,7 @@ interface Options {
   readonly format?: 'text' | 'json' | 'csv'
 }
 
-/** Events that give a caller something of a skill. */
+/** Events of a caller who gets a document, a file or an archive. */
 const READS: ReadonlySet<unknown> = new Set(['skill.read', 'skill.file_read', 'skill.archive'])
 
 /** How often something happened, and to how many callers. */

@@ -13,7 +13,7 @@ import type { CommandContext, RunCommand } from '../command.ts'
 import { defaultPath } from '../folders.ts'
 import { type ReadOptions, withSkills } from '../with-skills.ts'
 
-/** What scripts tell apart: findings and wrong use. */
+/** Exit codes: findings that fail, and wrong use. */
 const FOUND = 1
 const MISUSE = 2
 
@@ -63,7 +63,7 @@ async function report (
   const { format = 'text', failOn = 'error', maxWarnings = Infinity, baseline: file } = options
   if (options.writeBaseline && file === undefined) throw new ConfigError('--write-baseline needs --baseline FILE')
   if (options.fix) {
-    const isFixed = await fixAll(opened, { isDryRun: options.dryRun === true, print, warn })
+    const isFixed = await fixAll(opened, options.dryRun === true, print, warn)
     if (options.dryRun) return isFixed ? FOUND : 0
   }
   const baselineFile = resolve(cwd, file ?? '')
@@ -85,7 +85,7 @@ async function report (
     reporter: REPORTERS[format]({ print, targets, hasColor: isTerminal && hasColor(env) }),
     ...options.quiet && { reportFrom: failOn },
     accepts: (path, code) => baseline?.get(resolve(cwd, path))?.has(code) === true,
-    // Hosts of code show these two.
+    // GitHub shows both next to the files of the repository.
     ...(format === 'github' || format === 'sarif') && {
       reportedPath: (path: string) => pathInRepository(path, cwd, env['GITHUB_WORKSPACE'])
     }
@@ -94,11 +94,7 @@ async function report (
   return fails || totals.warning > maxWarnings ? FOUND : 0
 }
 
-function messageOf (error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
-}
-
-/** The exit code is that of the last report. */
+/** Reports after each change. The exit code is that of the last report. */
 async function watch (paths: readonly string[], run: () => Promise<number>, context: CommandContext): Promise<number> {
   const stop = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
@@ -107,8 +103,8 @@ async function watch (paths: readonly string[], run: () => Promise<number>, cont
   let code = 0
   await runOnChanges(paths, context.cwd, async () => {
     if (context.isTerminal === true) context.print(CLEAR_SCREEN)
-    code = await run().catch((error: unknown) => {
-      context.print(`${messageOf(error)}\n`)
+    code = await run().catch((error: Error) => {
+      context.print(`${error.message}\n`)
       return MISUSE
     })
     context.print('waiting for changes\n')

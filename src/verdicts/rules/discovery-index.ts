@@ -7,6 +7,7 @@ import { finding, findingOnFiles } from '../findings.ts'
 import {
   ADVISED_DISCOVERY_FILE_BYTES, MAX_DISCOVERY_DESCRIPTION_UNITS, MAX_DISCOVERY_FILES, MAX_DISCOVERY_UNPACKED_BYTES
 } from '../limits.ts'
+import { bytesOf } from '../subject.ts'
 import { outcomesOf } from '../targets.ts'
 
 /** The frontmatter as clients find it: anything may follow the three dashes that close it. */
@@ -93,24 +94,23 @@ function checkPaths (paths: readonly string[]): Finding[] {
 function checkDescription ({ frontmatter }: CatalogSkill): Finding[] {
   const { length } = ownText(frontmatter, 'description')
   if (length <= MAX_DISCOVERY_DESCRIPTION_UNITS) return []
-  return [finding('discovery_description_too_long',
-    `the skill is not in the discovery index 0.2.0, whose clients count ${length} UTF-16 units in its description, ` +
-    `more than ${MAX_DISCOVERY_DESCRIPTION_UNITS}`,
-    `Shorten description by at least ${length - MAX_DISCOVERY_DESCRIPTION_UNITS} units: an emoji counts as two`,
-    'description')]
+  const sentence = 'the skill is not in the discovery index 0.2.0, whose clients count ' +
+    `${length} UTF-16 units in its description, more than ${MAX_DISCOVERY_DESCRIPTION_UNITS}`
+  const fix = `Shorten description by at least ${length - MAX_DISCOVERY_DESCRIPTION_UNITS} units: an emoji counts as two`
+  return [finding('discovery_description_too_long', sentence, fix, 'description')]
 }
 
 function checkSizes ({ files }: FileList): Finding[] {
-  const bytes = files.reduce((sum, file) => sum + file.size_bytes, 0)
+  const bytes = bytesOf({ files })
   if (files.length > MAX_DISCOVERY_FILES || bytes > MAX_DISCOVERY_UNPACKED_BYTES) {
-    return [finding('discovery_archive_too_large',
-      `the skill is not in the discovery index 0.2.0, whose clients unpack at most ${MAX_DISCOVERY_FILES} files ` +
-      `and ${MAX_DISCOVERY_UNPACKED_BYTES} bytes`,
-      `Split the skill, which has ${files.length} files and ${bytes} bytes`)]
+    const sentence = 'the skill is not in the discovery index 0.2.0, whose clients unpack at most ' +
+      `${MAX_DISCOVERY_FILES} files and ${MAX_DISCOVERY_UNPACKED_BYTES} bytes`
+    const fix = `Split the skill, which has ${files.length} files and ${bytes} bytes`
+    return [finding('discovery_archive_too_large', sentence, fix)]
   }
-  const large = files.filter((file) => file.size_bytes > ADVISED_DISCOVERY_FILE_BYTES).map(({ path }) => path)
   return findingOnFiles('discovery_file_large',
-    large, `one client of the discovery index 0.1.0 cuts files after ${ADVISED_DISCOVERY_FILE_BYTES} bytes`,
+    files.filter(({ size_bytes: size }) => size > ADVISED_DISCOVERY_FILE_BYTES).map(({ path }) => path),
+    `one client of the discovery index 0.1.0 cuts files after ${ADVISED_DISCOVERY_FILE_BYTES} bytes`,
     'Split the files that are larger')
 }
 

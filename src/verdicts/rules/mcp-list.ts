@@ -8,6 +8,7 @@ import { printable } from '../../core/shared/text.ts'
 import { MAX_LOG_LINE_CHARACTERS } from '../../tools/limits.ts'
 import { finding, findingOnFiles } from '../findings.ts'
 import { MAX_MCP_LISTED_FILES, MCP_ADVISED_SKILL_BYTES, MCP_ADVISED_SKILL_FILES } from '../limits.ts'
+import { bytesOf } from '../subject.ts'
 
 export interface Eligibility {
   /** As the official client reads it; undefined for a skill that is not listed. */
@@ -35,7 +36,7 @@ export async function checkEligibility (
   const invalid = skill.findings.filter((found) => preventsUse(found) || found.code === 'main_file_casing')
   if (invalid.length > 0) return { frontmatter: undefined, findings: invalid }
   const read = await readAsClient(skill, mainFile)
-  const bytes = files.reduce((sum, { size_bytes: size }) => sum + size, 0)
+  const bytes = bytesOf({ files })
   const size = `${files.length} files and ${bytes} bytes`
   const split = 'Split the skill, or remove files'
   const reasons = [
