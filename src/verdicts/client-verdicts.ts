@@ -40,8 +40,11 @@ export interface ValidatedFinding {
 
 /** Finds all that is to be said of one state of a skill, for all targets: one for each mistake. Pure, never throws. */
 export function validateFindings (subject: Subject): readonly ValidatedFinding[] {
+  const mainFile = basename(subject.skill.metadata.path)
+  const source = frontmatterOf(subject)
+  const positions = source === undefined ? undefined : fieldPositions(source)
   const all = new Set([...subject.skill.findings, ...subject.otherFindings, ...targetFindings(subject)]
-    .map((found) => validate(withPosition(withNestedSkills(found, subject), subject), subject)))
+    .map((found) => validate(withPosition(withNestedSkills(found, subject), mainFile, positions), subject)))
   for (const echo of all) {
     const cause = causeOf(echo, all)
     if (cause === undefined) continue
@@ -143,13 +146,12 @@ function severityFor (targets: readonly TargetName[], outcomes: ReadonlyMap<Targ
   return worst === 'not_loaded' || worst === 'refused' ? 'error' : 'warning'
 }
 
-/** Clients of other APIs know which field or file they mind, and no line. */
-function withPosition (found: Finding, subject: Subject): Finding {
-  const file = found.file ?? basename(subject.skill.metadata.path)
-  if (found.line !== undefined) return { ...found, file }
-  const source = found.field === undefined ? undefined : frontmatterOf(subject)
-  if (source === undefined) return found
-  return { ...found, file, ...fieldPositions(source).get(found.field ?? '') ?? { line: 1, column: 1 } }
+/** Adds a line where a rule only knows the field or the file. */
+function withPosition (found: Finding, mainFile: string, positions: ReturnType<typeof fieldPositions> | undefined) {
+  const { file = mainFile, field, line } = found
+  if (line !== undefined) return { ...found, file }
+  if (field === undefined || positions === undefined) return found
+  return { ...found, file, ...positions.get(field) ?? { line: 1, column: 1 } }
 }
 
 /** A folder of skills among skills: the finding that SKILL.md is missing names those below. */

@@ -12,7 +12,7 @@ import { SETTINGS } from '../../src/config/settings.ts'
 import { ConfigError } from '../../src/operator/setting.ts'
 import { runHere } from '../helper/command-line.ts'
 import { createRepository, skillFiles } from '../helper/git.ts'
-import { runProcess, startProcess } from '../helper/process.ts'
+import { startProcess } from '../helper/process.ts'
 import { makeKeyPair, sign } from '../helper/signing.ts'
 import { skill, skills, skillText } from '../helper/skills.ts'
 
@@ -327,8 +327,7 @@ t.test('K96: the audit log of a service is counted as it was read', async (t) =>
     await (await fetch(service.url + path)).arrayBuffer()
   }
   await service.stop()
-  const { stdout } = await runProcess(t,
-    { args: ['usage', log, '--format', 'json', '--roots', join(folder, 'skills')] })
+  const { stdout } = await runHere(['usage', log, '--format', 'json', '--roots', join(folder, 'skills')])
   t.match(JSON.parse(stdout), {
     skills: [{ name: 'calculator', count: 2, callers: 1 }],
     never_read: ['weather'],

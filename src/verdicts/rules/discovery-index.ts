@@ -96,7 +96,8 @@ function checkDescription ({ frontmatter }: CatalogSkill): Finding[] {
   if (length <= MAX_DISCOVERY_DESCRIPTION_UNITS) return []
   const sentence = 'the skill is not in the discovery index 0.2.0, whose clients count ' +
     `${length} UTF-16 units in its description, more than ${MAX_DISCOVERY_DESCRIPTION_UNITS}`
-  const fix = `Shorten description by at least ${length - MAX_DISCOVERY_DESCRIPTION_UNITS} units: an emoji counts as two`
+  const excess = length - MAX_DISCOVERY_DESCRIPTION_UNITS
+  const fix = `Shorten description by at least ${excess} units: an emoji counts as two`
   return [finding('discovery_description_too_long', sentence, fix, 'description')]
 }
 
