@@ -59,33 +59,24 @@ export async function checkRoots (config: RootsConfig, env: Environment): Promis
   return withNames(specs)
 }
 
-/** @throws ConfigError */
-async function readRoots (config: RootsConfig) {
-  const specs = await readSpecs(config)
-  const served = [
-    ...specs.flatMap((spec) => spec.kind === 'folder' ? spec.path : []), ...config.linkTargets ?? []
-  ]
-  await checkPlaces(config, served)
-  return { specs, served }
-}
-
-async function readSpecs ({ skillsDirs, personalDir, configFile, layout }: RootsConfig): Promise<readonly RootSpec[]> {
+/**
+ * Reads which folders and sources the settings name.
+ * @throws ConfigError, also for an audit log or access file that would be served, and for no log where one is required
+ */
+async function readRoots ({ skillsDirs, personalDir, configFile, layout, linkTargets = [], ...config }: RootsConfig) {
   const specs = skillsDirs.map((text) => toSpec(text, layout))
   if (configFile !== undefined) specs.push(...await readConfigFile(configFile))
   if (specs.length === 0) throw new ConfigError('there is no source of skills: the configuration file names none')
-  return personalDir === undefined ? specs : [...specs, { ...toSpec(personalDir, layout), type: 'personal' }]
-}
-
-/** @throws ConfigError for an audit log or access file that would be served, and for no log where one is required */
-async function checkPlaces (
-  { accessFile, auditLog, auditRequired = false }: RootsConfig, served: readonly string[]
-): Promise<void> {
+  if (personalDir !== undefined) specs.push({ ...toSpec(personalDir, layout), type: 'personal' })
+  const served = [...specs.flatMap((spec) => spec.kind === 'folder' ? spec.path : []), ...linkTargets]
+  const { accessFile, auditLog, auditRequired = false } = config
   if (auditLog === undefined && auditRequired) {
     throw new ConfigError('AUDIT_REQUIRED needs AUDIT_LOG: a file, or stdout')
   }
   for (const [setting, path] of [['AUDIT_LOG', auditLog], ['ACCESS_FILE or --access', accessFile]] as const) {
     if (path !== undefined && path !== 'stdout') await checkNotServed(path, setting, served)
   }
+  return { specs, served }
 }
 
 function toSpec (text: string, layout: Config['layout']): RootSpec {
