@@ -101,7 +101,8 @@ export class Ledger extends EventEmitter<LedgerEvents> {
     return [...this.#roots].some(([{ name: root }, ledger]) => ledger.hasUnread((name) => isGranted(root, name)))
   }
 
-  readonly #onIndexed = (root: Root): void => { this.#open(root, false) }
+  /** A root that is still being prepared is opened when it is in its place. */
+  readonly #onIndexed = (root: Root): void => { if (this.#followed.includes(root)) this.#open(root, false) }
 
   readonly #onChanged = (changes: readonly IndexChange[]): void => {
     if (this.#followed !== this.catalog.roots) this.#followRoots()
@@ -184,7 +185,8 @@ class RootLedger {
         this.#set(name, UNREAD, false)
       }
     }
-    void this.#work()
+    // The changes of new roots follow, and are taken one by one.
+    if (!areNews) void this.#work()
   }
 
   take ({ name, now, walk }: IndexChange): void {

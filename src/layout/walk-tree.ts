@@ -35,7 +35,7 @@ export class TreeSearch {
     this.isExcluded = isExcluded
   }
 
-  /** Whether one more folder may be looked at. The first for which that is too much is reported. */
+  /** Whether one more folder may be read. The first one too many is reported. */
   mayEnter (folder: string): boolean {
     if (++this.#folders === MAX_FOLDERS + 1) this.leftOut.push({ path: folder, reason: 'bound_reached' })
     return this.#folders <= MAX_FOLDERS

@@ -268,12 +268,16 @@ t.test('K52: nothing is announced that has not changed', async (t) => {
   const folders = t.testdir({ one: { a: skill('a', files()), b: skill('b') }, two: { c: skill('c') } })
   const one = { path: join(folders, 'one') }
   const two = { path: join(folders, 'two') }
-  const { skills, refresh } = await startFilled(t, one.path)
+  const { skills, disk, refresh } = await startFilled(t, one.path)
   const heard = collect(skills)
   await skills.setRoots([one])
   await refresh()
   t.strictSame(heard, [], 'a root that is replaced by one with the same skills')
+  const walks: string[] = []
+  disk.intercept = (operation, path) => { if (operation === 'readdir' && path.endsWith('/two/c')) walks.push(path) }
   await skills.setRoots([one, two])
+  await until(() => skills.feed.revision !== undefined)
+  t.equal(walks.length, 4, 'a root that is added is read, compared, and recorded once')
   await refresh()
   t.strictSame(heard.splice(0), ['added c'], 'a root that is added')
   fs.mkdirSync(join(two.path, 'short'))

@@ -140,7 +140,7 @@ t.test('K53 K58: all results under one revision are of one state, whenever a fil
   const calls = [['get_skill', { skill_name: 'demo' }],
     ['read_file_in_skill', { skill_name: 'demo', file_path: 'docs/a.md' }]].map(([name, args]) =>
     ({ function: { name, arguments: args } }))
-  for (let moment = 1; ; moment++) {
+  for (let moment = 1; ; moment += 2) {
     write('one')
     let operations = 0
     disk.intercept = () => { if (++operations === moment) write('two') }

@@ -40,7 +40,7 @@ export interface SkillFilter extends PathFilter {
   readonly findings: readonly Finding[]
 }
 
-/** The ignore file of a skill or a root; undefined when it went away. Throws what says nothing about it. */
+/** Reads an ignore file; undefined when it is gone. @throws {RefusedError} if the disk fails, or the file changes */
 export async function readIgnoreFile (disk: Disk, folder: string): Promise<IgnoreFile | undefined> {
   const path = `${folder}/${IGNORE_FILE}`
   // Before the bytes: a change in between shows as a difference at the next comparison.

@@ -64,7 +64,7 @@ export class RootFollower {
   }
 
   async listed (): Promise<void> {
-    await this.#watcher?.look()
+    await this.#watcher?.check()
   }
 
   /** Returns when no comparison is under way. */

@@ -30,8 +30,8 @@ const WATCHER_REMEDIES: ReadonlyMap<string, string> = new Map([
   ['NOT_READY', 'check the disk of the folder: setting up the watcher takes unusually long']
 ])
 
-/** Pause between two comparisons of the watched folders' identities, in milliseconds. */
-const LOOK_MS = 500
+/** Pause between two checks of the watched folders' identities, in milliseconds. */
+const CHECK_MS = 500
 
 /** How long setting up a watcher may take until it is reported, in milliseconds. */
 const STARTING_MS = 10_000
@@ -63,14 +63,14 @@ export class RootWatcher {
   readonly #root: Root
   readonly #log: CoreLog
   readonly #onHint: (name?: string) => void
-  readonly #lookTimer: NodeJS.Timeout
+  readonly #checkTimer: NodeJS.Timeout
   /** Watches what the root has listed last, and watches again what was replaced since. */
-  readonly look = coalesce(() => this.#look())
+  readonly check = coalesce(() => this.#check())
   #listing: RootListing | undefined
   #places: readonly Place[] = []
   /** Names of the skills by the real paths of the places. */
   #folders: ReadonlyMap<string, readonly string[]> = new Map()
-  /** Identity of the folder at each place, by path; undefined before the first look. */
+  /** Identity of the folder at each place, by path; undefined before the first check. */
   #watched: ReadonlyMap<string, string> | undefined
   #watcher: FSWatcher | undefined
   #isReady = false
@@ -86,8 +86,8 @@ export class RootWatcher {
     this.#root = root
     this.#log = log
     this.#onHint = onHint
-    this.#lookTimer = setInterval(() => { void this.look() }, LOOK_MS).unref()
-    void this.look()
+    this.#checkTimer = setInterval(() => { void this.check() }, CHECK_MS).unref()
+    void this.check()
   }
 
   get state (): WatcherState {
@@ -97,19 +97,19 @@ export class RootWatcher {
     return { status: this.#isReady ? 'watching' : 'starting', mode: 'events', errors: 0 }
   }
 
-  /** Sets up anew a watcher that has failed. One that is still starting is left alone. */
+  /** Sets up a failed watcher again, but not one that is still starting. */
   restartIfFailed (): void {
     if (this.#errors > 0) this.#watch()
   }
 
   async close (): Promise<void> {
     this.#isClosed = true
-    clearInterval(this.#lookTimer)
+    clearInterval(this.#checkTimer)
     clearTimeout(this.#startTimer)
     await this.#watcher?.close()
   }
 
-  async #look (): Promise<void> {
+  async #check (): Promise<void> {
     const { path: rootPath, listing, disk } = this.#root
     if (listing !== this.#listing || this.#watched === undefined) {
       this.#listing = listing
@@ -148,7 +148,7 @@ export class RootWatcher {
     clearTimeout(this.#startTimer)
     if (this.#isClosed) return
     this.#errors = 0
-    // A folder that is missing is found by the next looks; chokidar would never be ready.
+    // A folder that is missing is found by a later check; chokidar would never be ready.
     const folders = [...this.#folders.keys()].filter(isFolder)
     this.#isReady = folders.length === 0
     if (this.#isReady) return
@@ -271,7 +271,6 @@ function isFolder (path: string): boolean {
   try {
     return lstatSync(path).isDirectory()
   } catch {
-    // Gone, below what is a file now, or not to be looked at: whatever it is, there is nothing to watch.
     return false
   }
 }
