@@ -370,7 +370,8 @@ t.test('K77: what changed in a skill since a revision that somebody had: files, 
 })
 
 t.test('K74: the changes page knows a change of a skill whose main file alone was read', async (t) => {
-  const { url, root, folder, fetch, skills } = await buildService(t, { files: { demo: skill('demo') } })
+  const { url, root, folder, fetch, skills } =
+    await buildService(t, { files: { demo: skill('demo') }, options: { tickMs: 20 } })
   await until(() => skills.feed.revision !== undefined)
   t.equal((await fetch('/skills/demo')).status, 200)
   const before = skills.parts.ledger.claims.get('demo')?.[0]?.content.revision ?? ''
