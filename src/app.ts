@@ -86,7 +86,6 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   const observer = combineObservers(options.observers ?? [])
   const loopbackOnly = isLoopback(host)
   const { skillsOf, onAccessEnd } = access ?? { skillsOf: () => skills, onAccessEnd: () => () => {} }
-  const revisionsOf = (request: FastifyRequest) => skillsOf(request).feed
   observer.init(skillsOf, () => (access?.everything ?? skills).feed.revision)
   // Lists and probes name a revision, and must not start to read for it.
   skills.parts.ledger.start()
@@ -130,18 +129,18 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
 
   await app.register(async (routes) => {
     await routes.register(endpointRoutes, { version, forBrowsers: pages?.forBrowsers })
-    await routes.register(healthRoutes, { skillsOf, access, revisionsOf, readiness, version, commit: options.commit })
+    await routes.register(healthRoutes, { skillsOf, access, readiness, version, commit: options.commit })
     await routes.register(gitHook, { hooks: () => sources?.hooks ?? [] })
-    await routes.register(skillRoutes, { skillsOf, revisionsOf })
-    await routes.register(catalogRoutes, { skillsOf, revisionsOf, validate })
+    await routes.register(skillRoutes, { skillsOf })
+    await routes.register(catalogRoutes, { skillsOf, validate })
     await routes.register(validateRoute)
-    await routes.register(eventRoutes, { feedOf: revisionsOf, onAccessEnd, observer })
+    await routes.register(eventRoutes, { feedOf: (request) => skillsOf(request).feed, onAccessEnd, observer })
     await routes.register(agentRoutes, { registry, skillsOf, observer, admitCall, log: logger })
     await routes.register(promptRoutes, { skillsOf, publicUrl: options.publicUrl })
     await routes.register(mcpRoutes, {
       skillsOf, onAccessEnd, registry, version, observer, originOf, loopbackOnly, allowedOrigins
     })
-    await routes.register(wellKnown, { skillsOf, revisionsOf, isPublic })
+    await routes.register(wellKnown, { skillsOf, isPublic })
     if (pages !== undefined) await routes.register(pages.routes)
   }, { prefix: basePath })
   return app

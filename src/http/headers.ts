@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyReply } from 'fastify'
 import type { ChangeFeed } from '../core/events/change-feed.ts'
 
 /** Headers of every answer. */
@@ -48,17 +48,16 @@ export function corsHeaders (origin: string | undefined, allowedOrigins: readonl
   }
 }
 
-/** The revision of all skills that a request may see. */
-export type RevisionsOf = (request: FastifyRequest) => Pick<ChangeFeed, 'revision'>
-
-/** Returns what `make` makes. Names the revision of the catalog, or has caches ask again if it changed meanwhile. */
+/**
+ * Returns what `make` makes. Names the revision of the catalog, or has caches ask again if it changed meanwhile.
+ * @param feed of the skills that the request may see
+ */
 export async function ofOneRevision<T> (
-  reply: FastifyReply, revisionsOf: RevisionsOf, make: () => Promise<T>
+  reply: FastifyReply, feed: Pick<ChangeFeed, 'revision'>, make: () => Promise<T>
 ): Promise<T> {
-  const revisions = revisionsOf(reply.request)
-  const { revision } = revisions
+  const { revision } = feed
   const made = await make()
-  if (revision !== undefined && revisions.revision === revision) reply.header(CATALOG_REVISION_HEADER, revision)
+  if (revision !== undefined && feed.revision === revision) reply.header(CATALOG_REVISION_HEADER, revision)
   else reply.header('cache-control', 'no-cache')
   return made
 }

@@ -9,7 +9,7 @@ import {
 import { answer, json } from '../openapi/responses.ts'
 import { SkillNameParamsSchema } from '../schemas/skills.ts'
 import { jsonText, keptJson } from '../http/send/json.ts'
-import { ofOneRevision, REVISION_HEADER, type RevisionsOf } from '../http/headers.ts'
+import { ofOneRevision, REVISION_HEADER } from '../http/headers.ts'
 import { viewAtRevision } from '../http/revision.ts'
 import { own } from '../core/shared/json.ts'
 import type { Validator } from '../verdicts/entry.ts'
@@ -17,13 +17,12 @@ import { readTargets } from './validate.ts'
 
 interface CatalogRoutesOptions {
   readonly skillsOf: SkillsOf
-  readonly revisionsOf: RevisionsOf
   readonly validate: Validator
 }
 
 /** What there is to know about each skill, page by page, and search. */
 export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = async function catalogRoutes (
-  app, { skillsOf, revisionsOf, validate }
+  app, { skillsOf, validate }
 ) {
   app.get('/catalog', {
     config: {
@@ -44,17 +43,15 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
     }
   }, async (request, reply) => {
     const { q, valid, limit = DEFAULT_PAGE_ENTRIES, cursor } = request.query
-    const { entries, total, nextCursor = null } = await ofOneRevision(reply, revisionsOf, async () => {
-      const page = await readCatalogPage(
-        { skills: skillsOf(request), validate },
-        { limit, query: q, valid, cursor }
-      )
+    const skills = skillsOf(request)
+    const { entries, total, nextCursor = null } = await ofOneRevision(reply, skills.feed, async () => {
+      const page = await readCatalogPage({ skills, validate }, { limit, query: q, valid, cursor })
       if (page === undefined) throw new HttpProblem('bad_cursor')
       return page
     })
     if (q !== undefined) request.found = total
-    const skills = entries.join(',')
-    return jsonText(reply, `{"skills":[${skills}],"total":${total},"next_cursor":${JSON.stringify(nextCursor)}}`)
+    const [texts, next] = [entries.join(','), JSON.stringify(nextCursor)]
+    return jsonText(reply, `{"skills":[${texts}],"total":${total},"next_cursor":${next}}`)
   })
 
   app.get('/catalog/:name', {

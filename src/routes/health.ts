@@ -1,7 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { View } from '../core/view.ts'
 import type { SkillsOf } from '../http/callers.ts'
-import type { RevisionsOf } from '../http/headers.ts'
 import { HttpProblem, PROBLEM_MEDIA_TYPE } from '../http/problem.ts'
 import { readinessOf, type ReadinessParts, statusOf } from '../http/readiness.ts'
 import { LivenessSchema, ReadinessSchema, NotReadySchema } from '../schemas/health.ts'
@@ -11,7 +10,6 @@ import { exampleOf, reference } from '../schemas/typebox.ts'
 interface HealthRoutesOptions {
   readonly skillsOf: SkillsOf
   readonly access?: { readonly everything: View } | undefined
-  readonly revisionsOf: RevisionsOf
   readonly readiness: ReadinessParts
   readonly version: string
   /** The git commit that the service was built from. */
@@ -20,7 +18,7 @@ interface HealthRoutesOptions {
 
 /** For probes. An answer is the state of one process at one time: no cache keeps it. */
 export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = async function healthRoutes (
-  app, { skillsOf, access, revisionsOf, readiness, version, commit }
+  app, { skillsOf, access, readiness, version, commit }
 ) {
   app.get('/livez', {
     config: { isOpen: true, load: 'probe' },
@@ -66,11 +64,9 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
       if (!isReady) throw new HttpProblem('not_ready')
       return { status: 'ready' }
     }
-    const { revision } = revisionsOf(request)
+    const { revision } = view.feed
     const { skills, generation, roots, watcher, failures } = status
-    const state = {
-      version, commit, skills, revision, generation, roots, watcher, failures, quarantined, sources
-    }
+    const state = { version, commit, skills, revision, generation, roots, watcher, failures, quarantined, sources }
     if (!isReady) throw new HttpProblem('not_ready', detail, {}, state)
     return { status: 'ready', detail, ...state }
   })

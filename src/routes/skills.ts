@@ -4,7 +4,7 @@ import { mediaType } from '../core/read/media-type.ts'
 import { SkillError } from '../core/shared/errors.ts'
 import { readInSkill } from '../core/view.ts'
 import type { SkillsOf } from '../http/callers.ts'
-import { addVary, ofOneRevision, REVISION_HEADER, type RevisionsOf, strongEtag } from '../http/headers.ts'
+import { addVary, ofOneRevision, REVISION_HEADER, strongEtag } from '../http/headers.ts'
 import { accepts, prefers } from '../http/request/accept.ts'
 import { viewAtRevision } from '../http/revision.ts'
 import { answerArchive, answerContent, answerFile } from '../http/send/file.ts'
@@ -19,11 +19,6 @@ import { exampleOf, reference } from '../schemas/typebox.ts'
 import { getSkill } from '../tools/reader/get-skill.ts'
 import { listSkills } from '../tools/reader/list-skills.ts'
 import { readFileInSkill } from '../tools/reader/read-file-in-skill.ts'
-
-interface SkillRoutesOptions {
-  readonly skillsOf: SkillsOf
-  readonly revisionsOf: RevisionsOf
-}
 
 /** Representations of a document, the default first. */
 const DOCUMENT_TYPES = ['application/json', 'text/markdown', 'text/plain'] as const
@@ -45,9 +40,7 @@ const JSON_FORMS = text('application/json', exampleOf(SkillFileSchema), {
 const ANY_BYTES = 'application/octet-stream'
 
 /** List, document, manifest, files and archive of skills. */
-export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async function skillRoutes (
-  app, { skillsOf, revisionsOf }
-) {
+export const skillRoutes: FastifyPluginAsyncTypebox<{ readonly skillsOf: SkillsOf }> = async (app, { skillsOf }) => {
   app.get('/skills', {
     config: { reads: { event: 'skill.list', api: 'rest' } },
     schema: {
@@ -58,7 +51,8 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       response: { 200: answer('The names', json(SkillListSchema), 'catalog-revision') }
     }
   }, async (request, reply) => {
-    const { result } = await ofOneRevision(reply, revisionsOf, () => listSkills.run({}, skillsOf(request)))
+    const skills = skillsOf(request)
+    const { result } = await ofOneRevision(reply, skills.feed, () => listSkills.run({}, skills))
     return keptJson(reply, result)
   })
 

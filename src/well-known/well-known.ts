@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ZIP_MEDIA_TYPE } from '../archive/zip-writer.ts'
 import type { SkillsOf } from '../http/callers.ts'
 import type { View } from '../core/view.ts'
-import { ofOneRevision, REVISION_HEADER, type RevisionsOf, strongEtag } from '../http/headers.ts'
+import { ofOneRevision, REVISION_HEADER, strongEtag } from '../http/headers.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { answerArchive, answerContent, answerFile } from '../http/send/file.ts'
 import { DOCUMENT_EXAMPLE } from '../openapi/examples.ts'
@@ -16,7 +16,6 @@ import { Discovery, IMMUTABLE } from './discovery.ts'
 
 interface WellKnownOptions {
   readonly skillsOf: SkillsOf
-  readonly revisionsOf: RevisionsOf
   /** Whether any web page may read these documents; not where only this machine reaches the service. */
   readonly isPublic: boolean
 }
@@ -58,7 +57,7 @@ const FILE_ANSWERS = bytesAnswers(['*/*'], DOCUMENT_EXAMPLE, 'The bytes, under t
 
 /** Skill discovery over well-known URIs, versions 0.2.0 and 0.1.0 of the draft: of all skills, and of one alone. */
 export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async function wellKnown (
-  app, { skillsOf, revisionsOf, isPublic }
+  app, { skillsOf, isPublic }
 ) {
   const discoveries = new WeakMap<View, Discovery>()
   const discoveryOf = (request: FastifyRequest): Discovery => {
@@ -83,9 +82,9 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
         response: { 200: answer('The index', content, 'catalog-revision') }
       }
     }, async (request, reply) => {
-      const revisions = revisionsOf(request)
-      const { [version]: index } = await ofOneRevision(reply, revisionsOf, () =>
-        discoveryOf(request).indexes(() => revisions.revision))
+      const { feed } = skillsOf(request)
+      const { [version]: index } = await ofOneRevision(reply, feed, () =>
+        discoveryOf(request).indexes(() => feed.revision))
       return index
     })
 

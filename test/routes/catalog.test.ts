@@ -330,10 +330,8 @@ t.test('K53, K92, K94: a list that was begun before the present revision of the 
       [['r1', undefined], undefined]] as const) {
       const asked: Array<string | undefined> = [...revisions]
       const next = () => asked.length > 1 ? asked.shift() : asked[0]
-      const options = {
-        skillsOf: () => manager,
-        revisionsOf: () => ({ get knownRevision () { return next() }, get revision () { return next() } })
-      }
+      const options = { skillsOf: () => manager }
+      Object.defineProperty(manager, 'feed', { value: { get revision () { return next() } }, configurable: true })
       const app = fastify().setValidatorCompiler(() => () => true).setSerializerCompiler(() => String)
       await app.register(catalogRoutes, { ...options, validate: createValidator() })
       await app.register(wellKnown, { ...options, isPublic: false })

@@ -11,12 +11,6 @@ const MAX_LISTED = 500
 /** Folders in folders of a tree; what is deeper is listed by its path. */
 const MAX_TREE_DEPTH = 6
 
-/** A folder and everything below it. */
-interface Folder {
-  readonly folders: ReadonlyMap<string, readonly ListedFile[]>
-  readonly files: readonly ListedFile[]
-}
-
 /** A folder of a skill: the files in it, and the folders with how much is in them. */
 export function folderPage (name: string, path: string, manifest: Manifest, addresses: Addresses): Page {
   const prefix = path === '' ? '' : `${path}/`
@@ -61,9 +55,7 @@ ${more(files.length - MAX_LISTED, name, addresses)}`
 function branch (
   below: readonly ListedFile[], prefix: string, depth: number, name: string, addresses: Addresses
 ): Html {
-  const { folders, files }: Folder = depth > MAX_TREE_DEPTH
-    ? { folders: new Map(), files: below }
-    : contentsOf(below, prefix)
+  const { folders, files } = depth > MAX_TREE_DEPTH ? { folders: [], files: below } : contentsOf(below, prefix)
   return html`<ul class="files">${files.map((file) => fileItem(file, prefix, name, addresses))}${
     Array.from(folders, ([folder, inside]) => html`
 <li class="folder"><a href="${addresses.file(name, prefix + folder)}"><bdi>${visible(folder)}/</bdi></a>
@@ -81,7 +73,8 @@ function more (left: number, name: string, addresses: Addresses): Content {
 <a href="${addresses.at(`skills/${encodeURIComponent(name)}/files`)}">all files as JSON</a>.</p>`
 }
 
-function contentsOf (below: readonly ListedFile[], prefix: string): Folder {
+/** What is in a folder: files, and folders with everything below them. */
+function contentsOf (below: readonly ListedFile[], prefix: string) {
   const folders = new Map<string, ListedFile[]>()
   const files: ListedFile[] = []
   for (const file of below) {
