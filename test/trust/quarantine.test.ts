@@ -241,7 +241,10 @@ for (const [index, { name: reason, before, after, change, code }] of CASES.entri
       }
       return found
     }
-    t.strictSame(await matching(/^(?!200 [^]*(?:CANARY|run\.sh))/), [], 'each of them is served')
+    // They take most of the time, and are the same for each reason that changes no file.
+    if (index === 0 || change !== undefined) {
+      t.strictSame(await matching(/^(?!200 [^]*(?:CANARY|run\.sh))/), [], 'each of them is served')
+    }
 
     change?.(t, join(root, name))
     policy.replace(after(revision, name))
