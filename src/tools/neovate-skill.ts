@@ -1,5 +1,5 @@
 import { dirname } from 'node:path'
-import { Type } from '@sinclair/typebox'
+import { type Static, Type } from '@sinclair/typebox'
 import { skillBody } from '../core/format/main-file.ts'
 import { SkillError } from '../core/shared/errors.ts'
 import { own } from '../core/shared/json.ts'
@@ -8,16 +8,14 @@ import { stringArgument } from './arguments.ts'
 import { loadSkill } from './load-skill.ts'
 import { type Tool, ToolOutcome, type ToolParameters } from './tool.ts'
 
-export interface NeovateSuccess {
-  /** JSON text of two message parts. */
-  readonly llmContent: string
-  readonly returnDisplay: string
-}
+/** `llmContent` is the JSON text of two message parts. */
+const ResultSchema = Type.Object({ llmContent: Type.String(), returnDisplay: Type.String() }, { title: 'skill' })
+const FailureSchema = Type.Object(
+  { isError: Type.Literal(true), llmContent: Type.String() }, { title: 'Failure of skill' }
+)
 
-export interface NeovateFailure {
-  readonly isError: true
-  readonly llmContent: string
-}
+export type NeovateSuccess = Readonly<Static<typeof ResultSchema>>
+export type NeovateFailure = Readonly<Static<typeof FailureSchema>>
 
 /** Name, description and parameters of `skill`, in the source document's words. */
 export const neovateDefinition = {
@@ -58,12 +56,6 @@ export function neovateFailure (sentence: string): NeovateFailure {
 export function notFoundSentence (label: string): string {
   return `Skill "${label}" not found`
 }
-
-const ResultSchema = Type.Object({ llmContent: Type.String(), returnDisplay: Type.String() }, { title: 'skill' })
-
-const FailureSchema = Type.Object(
-  { isError: Type.Literal(true), llmContent: Type.String() }, { title: 'Failure of skill' }
-)
 
 const EXAMPLE_SKILL = { name: 'calculator', path: '/srv/skills/calculator/SKILL.md' }
 

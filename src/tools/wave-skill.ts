@@ -94,14 +94,6 @@ function invalidResult (
   return failure(name, error, error, { type: problem.type, message, suggestions: problem.fixes }, available)
 }
 
-/** A ToolResult for every other failure. */
-function failureResult (
-  name: string, type: WaveErrorType, message: string, available: readonly SkillMetadata[]
-): WaveToolResult {
-  const reason = `${message}\n\nAvailable skills:\n${bulletList(available)}`
-  return failure(name, message, reason, { type, message, suggestions: SUGGESTIONS[type] }, available)
-}
-
 /** The tool's description as it follows the catalog. */
 function describeCatalog (available: readonly SkillMetadata[]): string {
   const skills = available.length === 0 ? 'No skills currently available' : available.map(describe).join(', ')
@@ -258,9 +250,10 @@ function successResult ({ metadata }: CatalogSkill, text: string): WaveToolResul
 
 function explain (error: ToolFailure, name: string, available: readonly SkillMetadata[]): WaveToolResult {
   if (error instanceof SkillError && error.code === 'skill_not_found') return notFoundResult(name, available)
-  return failureResult(
-    name, error instanceof SkillError ? waveErrorType(error) : 'skill_invalid', error.message, available
-  )
+  const type = error instanceof SkillError ? waveErrorType(error) : 'skill_invalid'
+  const { message } = error
+  const reason = `${message}\n\nAvailable skills:\n${bulletList(available)}`
+  return failure(name, message, reason, { type, message, suggestions: SUGGESTIONS[type] }, available)
 }
 
 function toOutcome (result: WaveToolResult, failure: ToolFailure | boolean = !result.success): ToolOutcome {
