@@ -120,7 +120,9 @@ export async function exportSkills (
   }
   const { written, removed } = await writeTree(folder, all, { owned: OWNED, mayStay })
   const missing = (await skills.list()).filter((name) => !installable.has(name))
-  return { files: all.length, written, removed, skills: installable.size, leftOut: await explain(skills, missing) }
+  const leftOut = await Promise.all(missing.toSorted(compareCodePoints).map(async (name) =>
+    ({ name, reason: await reasonFor(skills, name) })))
+  return { files: all.length, written, removed, skills: installable.size, leftOut }
 }
 
 /** Why an export cannot be written to a folder. Completes a sentence that begins with the folder. */
@@ -209,11 +211,6 @@ function isManifest (text: string): boolean {
   } catch {
     return false
   }
-}
-
-async function explain (skills: View, names: readonly string[]): Promise<ExportReport['leftOut']> {
-  const sorted = names.toSorted(compareCodePoints)
-  return await Promise.all(sorted.map(async (name) => ({ name, reason: await reasonFor(skills, name) })))
 }
 
 async function reasonFor (skills: View, name: string): Promise<string> {

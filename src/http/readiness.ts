@@ -58,7 +58,8 @@ export function readinessOf (
   const all = sources()
   const visible = all.flatMap((source) => visiblePart(source, status))
   return {
-    isReady: ready && auditState() !== 'refusing' && !isStopping && !all.some(isAwaited),
+    isReady: ready && auditState() !== 'refusing' && !isStopping &&
+      all.every((source) => source.optional === true || source.kind === 'folder' || !isUnfetched(source)),
     /** What is wrong, in words. */
     reasons: isStopping
       ? ['The service is stopping']
@@ -94,11 +95,6 @@ function visiblePart (source: SourceStatus, { roots, partial = [] }: SkillStatus
 
 function isUnfetched ({ state }: SourceStatus): boolean {
   return state === 'waiting' || state === 'failed'
-}
-
-/** Whether the service waits for a source before it is ready. */
-function isAwaited (source: SourceStatus): boolean {
-  return source.optional !== true && source.kind !== 'folder' && isUnfetched(source)
 }
 
 function explainSource (source: SourceStatus): string | [] {

@@ -15,20 +15,11 @@ const HEADERS = [
 /** The SDK needs a URL and reads no part of it. */
 const ENDPOINT = 'http://localhost/mcp'
 
-interface McpExchange {
-  /** Resolves when the response begins. */
-  readonly response: Promise<Response>
-  /** Ends a stream of `subscriptions/listen` with its result. */
-  close (): Promise<void>
-}
-
 /**
  * Answers one POST of any protocol revision. The service is stateless, so each request has a handler of its own.
  * @param signal aborts when the client has gone
  */
-export function answerMessage (
-  request: FastifyRequest, signal: AbortSignal, options: McpServerOptions
-): McpExchange {
+export function answerMessage (request: FastifyRequest, signal: AbortSignal, options: McpServerOptions) {
   const { log, observer } = options
   const operation = observer && observeOperation(observer, request.body, request)
   // What is no message has answers of the SDK, with the status of its protocol revision.
@@ -52,7 +43,12 @@ export function answerMessage (
     await operation?.answered(response)
     return response
   }
-  return { response: answer(), close: () => handler.close() }
+  return {
+    /** Resolves when the response begins. */
+    response: answer(),
+    /** Ends a stream of `subscriptions/listen` with its result. */
+    close: () => handler.close()
+  }
 }
 
 function toWebRequest (request: FastifyRequest, signal: AbortSignal): Request {

@@ -16,15 +16,15 @@ export interface ErrorAnswer {
   readonly error: { readonly code: number, readonly message: string }
 }
 
-const TEXT = { type: 'string' }
-const OBJECT = { type: 'object' }
+const TEXT = { type: 'string' } as const
+const OBJECT = { type: 'object' } as const
 
-function objectWith (properties: object, required: readonly string[] = []) {
-  return { type: 'object', properties: { _meta: OBJECT, ...properties }, required }
+function objectWith (properties: object, required: string[] = []) {
+  return { ...OBJECT, properties: { _meta: OBJECT, ...properties }, required }
 }
 
-const PAGE = objectWith({ cursor: TEXT })
-const URI = objectWith({ uri: TEXT, cursor: TEXT }, ['uri'])
+export const PAGE = objectWith({ cursor: TEXT })
+export const URI = objectWith({ uri: TEXT, cursor: TEXT }, ['uri'])
 const NAMED = objectWith({ name: TEXT, arguments: OBJECT }, ['name'])
 
 /** Schemas of the parameters. The SDK answers some wrong ones with an internal error that shows its validator. */

@@ -12,6 +12,7 @@ import {
 } from './methods/resources.ts'
 import { getSkillEntry, listSkillEntries, type OriginOf } from './methods/skill-entries.ts'
 import { checkOnlyPage } from './methods/paging.ts'
+import { PAGE, URI } from './message.ts'
 import { type Operation, runHandler } from './operation.ts'
 
 export interface McpServerOptions {
@@ -41,11 +42,8 @@ const NOTIFIED = { listChanged: true }
 const SKILLS_EXTENSION = 'io.modelcontextprotocol/skills'
 
 /** Parameters of the methods of the Skills extension. */
-const [uri, cursor] = [{ type: 'string' }, { type: 'string' }] as const
-const PageParams = fromJsonSchema<{ cursor?: string }>({ type: 'object', properties: { cursor } })
-const SkillParams = fromJsonSchema<{ uri: string }>({ type: 'object', properties: { uri }, required: ['uri'] })
-const FolderParams = fromJsonSchema<{ uri: string, cursor?: string }>(
-  { type: 'object', properties: { uri, cursor }, required: ['uri'] })
+const PageParams = fromJsonSchema<{ cursor?: string }>(PAGE)
+const UriParams = fromJsonSchema<{ uri: string, cursor?: string }>(URI)
 
 /** Results are not kept: the next request sees every change, and callers behind one proxy may see different skills. */
 const MODERN_CACHE = { ttlMs: 0, cacheScope: 'private' } as const
@@ -113,9 +111,9 @@ export function createMcpServer (
     const { items, ...next } = await listSkillEntries(skills, cursor, originOf)
     return { skills: items, ...next, ...cache }
   }))
-  server.setRequestHandler('skills/get', { params: SkillParams }, ({ uri }) => guard(async () =>
+  server.setRequestHandler('skills/get', { params: UriParams }, ({ uri }) => guard(async () =>
     ({ skill: await getSkillEntry(skills, uri, originOf), ...cache })))
-  server.setRequestHandler('resources/directory/read', { params: FolderParams }, ({ uri, cursor }) =>
+  server.setRequestHandler('resources/directory/read', { params: UriParams }, ({ uri, cursor }) =>
     guard(async () => {
       const { items, ...next } = await readDirectory(skills, uri, cursor)
       return { resources: items, ...next, ...cache }

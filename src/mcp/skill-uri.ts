@@ -1,13 +1,6 @@
 import { encodePath } from '../core/shared/paths.ts'
 import { decodePercent } from '../core/shared/text.ts'
 
-/** A `skill://` URI, decoded: the folder name of a skill, and a path in it, empty for the folder itself. */
-interface SkillUriParts {
-  readonly name: string
-  /** Relative to the skill's folder, `/` between segments. */
-  readonly path: string
-}
-
 const SCHEME = 'skill://'
 
 /** `skill://<name>/<path>`, each segment percent-encoded; without a path the URI of the skill's folder. */
@@ -20,10 +13,11 @@ export function mainFileUri (name: string): string {
 }
 
 /**
- * The parts of a URI, by its text alone: the catalog knows whether the skill and the file exist. Undefined for another
- * scheme, a query or fragment, bad percent-encoding, an empty segment, and an encoded slash, which no name holds.
+ * Decodes a URI into the folder name of a skill and a path in it, empty for the folder itself. The catalog knows whether
+ * they exist. Undefined for another scheme, a query or fragment, bad percent-encoding, an empty segment, and an encoded
+ * slash, which no name contains.
  */
-export function parseSkillUri (uri: string): SkillUriParts | undefined {
+export function parseSkillUri (uri: string): { readonly name: string, readonly path: string } | undefined {
   if (!uri.startsWith(SCHEME) || /[?#]/.test(uri)) return undefined
   const segments: string[] = []
   for (const encoded of uri.slice(SCHEME.length).split('/')) {

@@ -13,14 +13,8 @@ interface StdioOptions extends McpServerOptions {
   readonly output?: Writable
 }
 
-interface StdioServer {
-  /** Resolves when the client has closed its end. */
-  readonly closed: Promise<void>
-  close (): Promise<void>
-}
-
 /** Serves `/mcp` to one client over standard input and output, to which nothing else may write. */
-export function serveMcpOverStdio (options: StdioOptions): StdioServer {
+export function serveMcpOverStdio (options: StdioOptions) {
   const { skills, log, input = process.stdin, output = process.stdout } = options
   const onError = (err: unknown) => { log.warn({ err }, 'error of the MCP connection') }
   const server = serveStdio(({ era }) => {
@@ -43,5 +37,9 @@ export function serveMcpOverStdio (options: StdioOptions): StdioServer {
     return server
   }, { transport: new LineTransport(input, output), onerror: onError })
   const ends = [finished(input, { writable: false }), finished(output, { readable: false })]
-  return { closed: Promise.race(ends).catch(() => {}), close: () => server.close() }
+  return {
+    /** Resolves when the client has closed its end. */
+    closed: Promise.race(ends).then(() => {}, () => {}),
+    close: () => server.close()
+  }
 }

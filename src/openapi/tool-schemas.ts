@@ -93,17 +93,12 @@ export const ToolResultSchema = Type.Unsafe<object>({
   $id: 'ToolResult',
   title: 'ToolResult',
   description: "The tool's own result object, of success and of failure.",
-  anyOf: [...new Set(tools.flatMap(({ resultSchema, failureSchema }) => [resultSchema, failureSchema]))].map(
-    sharedOrWhole
-  )
+  anyOf: [...new Set(tools.flatMap(({ resultSchema, failureSchema }) => [resultSchema, failureSchema]))]
+    .map((schema) => schema.$id === undefined ? schema : reference(schema))
 })
 
 /** The components of the document that tools and dialects make up. */
 export const toolSchemas: readonly TSchema[] = [ToolCallResponseSchema, ToolDefinitionsSchema, ToolResultSchema]
-
-function sharedOrWhole (schema: TSchema): object {
-  return schema.$id === undefined ? schema : reference(schema)
-}
 
 const SEVERAL = ['call_1', 'call_2'].map((id) => ({ ...FUNCTION_CALL_EXAMPLE, id }))
 

@@ -50,7 +50,9 @@ export function catalogPages (options: PagesOptions) {
       config: {
         isPage: true,
         reads: (request: FastifyRequest): RouteReads => prefersPage(request) ? LIST_READ : 'nothing',
-        weight: (request: FastifyRequest) => prefersPage(request) && hasSearch(request) ? 'costly' as const : undefined
+        // A form with an empty field is no search.
+        weight: (request: FastifyRequest) =>
+          prefersPage(request) && (own(request.query, 'q') ?? '') !== '' ? 'costly' as const : undefined
       },
       async preValidation (request: FastifyRequest, reply: FastifyReply) {
         // `OPTIONS *` is about the server as a whole.
@@ -111,10 +113,4 @@ const assets: FastifyPluginAsync = async function assets (app) {
 async function redirect (address: string, { url }: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
   const query = url.indexOf('?')
   return reply.redirect(query === -1 ? address : address + url.slice(query), 308)
-}
-
-/** Whether the list is one of matches. Its form sends an empty field too. */
-function hasSearch ({ query }: FastifyRequest): boolean {
-  const text = own(query, 'q')
-  return text !== undefined && text !== ''
 }

@@ -8,6 +8,9 @@ import { countValid, listAddress } from '../question.ts'
 import type { Addresses } from './layout.ts'
 import { factList, mark, table } from './parts.ts'
 
+/** Shown as its beginning: `main@sha1:0123456789ab`. */
+const LONG_HASH = /([\da-f]{12})[\da-f]{20,}/
+
 const STATES = {
   ok: 'available',
   indexing: 'being read',
@@ -94,7 +97,7 @@ function sourceRow (source: SourceStatus): readonly Content[] {
     kind,
     html`${mark(what, quality)}${error !== undefined && html`<br>${visible(error.message)}${sinceWhen}`}${
       left !== undefined && html`<br>${counted(left.count, 'entry', 'entries')} left out`}`,
-    revision !== undefined && html`<code>${visible(shortened(revision))}</code>`,
+    revision !== undefined && html`<code>${visible(revision.replace(LONG_HASH, '$1'))}</code>`,
     checked === undefined ? 'never' : time(checked),
     grouped(source.skills)
   ]
@@ -107,9 +110,4 @@ function time (iso: string): Html {
 /** A text with times as people read them. */
 function readable (text: string): string {
   return text.replaceAll(/(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z/g, '$1 $2 UTC')
-}
-
-/** `main@sha1:0123456789ab`. */
-function shortened (revision: string): string {
-  return revision.replace(/([\da-f]{12})[\da-f]{20,}/, '$1')
 }
