@@ -516,18 +516,6 @@ skills/demo  info  body_empty  d
   )
 })
 
-t.test('K79: a relative path in a report begins like no command of a CI service', async (t) => {
-  const [, found] = FINDINGS
-  for (const [path, shown] of [
-    ['.', 'a,b:c.md'], ['/', '/a,b:c.md'], ['##a', './##a/a,b:c.md'], ['::a', './::a/a,b:c.md']
-  ] as const) {
-    t.ok(print('text', [await report({ path, findings: found === undefined ? [] : [found] })])
-      .startsWith(`${shown}  warning  `), path)
-  }
-  const validated = await report({ path: '::a', verdicts: [{ target: 'codex', verdict: 'refused', read: '' }] })
-  t.ok(print('text', [validated], { targets: ['codex'] }).startsWith('./::a: codex refused\n'))
-})
-
 t.test('K79: annotations have a level, a place and the remedy; those of the whole skill are at ' +
   'its main file', async (t) => {
   t.equal(print(

@@ -1,5 +1,7 @@
-import { resolve } from 'node:path'
+import { dirname, resolve, sep } from 'node:path'
 import { ConfigError, didYouMean, quote } from '../../operator/setting.ts'
+import { isHiddenPath } from '../../core/read/hidden.ts'
+import { baseName } from '../../core/shared/paths.ts'
 import { counted } from '../../core/shared/text.ts'
 import { hasColor } from '../../log.ts'
 import { isAddress } from '../../sources/address/address.ts'
@@ -7,7 +9,6 @@ import { fixAll } from '../../validate/fix.ts'
 import { type Baseline, readBaseline, readProjectFile, writeBaseline } from '../../validate/project-file.ts'
 import { type FailOn, type Reporter, REPORTERS, type ReportFormat, SEVERITIES } from '../../validate/report.ts'
 import { type OpenedSkills, pathInRepository, reaches, validate } from '../../validate/validate-skills.ts'
-import { runOnChanges } from '../../validate/watch.ts'
 import { parseTargets, TARGET_WORDS, type TargetName } from '../../verdicts/targets.ts'
 import type { CommandContext, RunCommand } from '../command.ts'
 import { defaultPath } from '../folders.ts'
@@ -16,6 +17,9 @@ import { type ReadOptions, withSkills } from '../with-skills.ts'
 /** Exit codes: findings that fail, and wrong use. */
 const FOUND = 1
 const MISUSE = 2
+
+/** Editors save in several steps: the events of one save are one run. */
+const QUIET_MS = 100
 
 const CLEAR_SCREEN = '\u001B[2J\u001B[3J\u001B[H'
 
@@ -94,20 +98,42 @@ async function report (
   return fails || totals.warning > maxWarnings ? FOUND : 0
 }
 
-/** Reports after each change. The exit code is that of the last report. */
-async function watch (paths: readonly string[], run: () => Promise<number>, context: CommandContext): Promise<number> {
-  const stop = new AbortController()
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    process.removeAllListeners(signal).once(signal, () => { stop.abort() })
-  }
+/** Reports after each change below the paths, until SIGINT or SIGTERM. The exit code is that of the last report. */
+async function watch (
+  paths: readonly string[], run: () => Promise<number>, { cwd, print, isTerminal = false }: CommandContext
+): Promise<number> {
+  const stopped = new Promise((stop) => {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.removeAllListeners(signal).once(signal, stop)
+  })
+  const roots = paths.map((path) => resolve(cwd, path))
+  // A path that is removed and made again is an event of the folder above.
+  const parents = roots.map(dirname)
+  const isInside = (path: string) => roots.some((root) => path.startsWith(root + sep))
+  const ignored = (path: string) => !roots.includes(path) && !parents.includes(path) &&
+    (!isInside(path) || isHiddenPath([baseName(path)]))
   let code = 0
-  await runOnChanges(paths, context.cwd, async () => {
-    if (context.isTerminal === true) context.print(CLEAR_SCREEN)
+  let running = Promise.resolve()
+  let timer: NodeJS.Timeout | undefined
+  const reportNow = async (): Promise<void> => {
+    if (isTerminal) print(CLEAR_SCREEN)
     code = await run().catch((error: Error) => {
-      context.print(`${error.message}\n`)
+      print(`${error.message}\n`)
       return MISUSE
     })
-    context.print('waiting for changes\n')
-  }, stop.signal)
+    print('waiting for changes\n')
+  }
+  const reportLater = (): void => {
+    clearTimeout(timer)
+    timer = setTimeout(() => { running = running.then(reportNow) }, QUIET_MS)
+  }
+  const { watch: watchFolders } = await import('chokidar')
+  const watcher = watchFolders(parents, { ignoreInitial: true, ignored })
+  // What changed before the watcher was ready caused no event, and an error may be of one folder.
+  watcher.on('ready', reportLater).on('all', reportLater).on('error', reportLater)
+  reportLater()
+  await stopped
+  clearTimeout(timer)
+  await watcher.close()
+  await running
   return code
 }
