@@ -485,3 +485,21 @@ t.test('K50: ready as soon as the first index is complete and a root is there', 
   t.equal((await available).length, 2)
   t.match(statusOf(manager), { ready: true, indexed: true })
 })
+
+t.test('K6 K53: a root that is moved away for a moment does not change which main file is read', async (t) => {
+  const root = t.testdir({ demo: { 'SKILL.MD': skillText('demo'), 'SKILL.md': 'the other one' } })
+  let isAway = false
+  const disk = createFaultyDisk({
+    ageMs: HOUR_MS,
+    intercept: (operation, path) => {
+      if (!isAway || operation !== 'open' || !path.endsWith('SKILL.MD')) return
+      isAway = false
+      throw osError('ENOENT')
+    }
+  })
+  const manager = await startManager(t, [root], { disk })
+  isAway = true
+  const read = () => manager.read('demo', (state) => state.mainFile('SKILL.MD'))
+  t.equal(await textOf(read), skillText('demo'))
+  t.notOk(isAway)
+})

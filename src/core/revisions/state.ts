@@ -72,12 +72,22 @@ export abstract class SkillState {
     // Metadata and document must come from the same bytes.
     const isUnread = refused !== undefined && (mainFiles.length === 0 || refused.refusal === 'changed')
     if (isUnread) throw mainFileSentence(refused, name)
-    for (const path of orderMainFiles(mainFiles, preference)) {
+    const read = async (path: string): Promise<FileContent | undefined> => {
       try {
         return await this.readPath(path, MAX_MAIN_FILE_BYTES)
       } catch (error) {
-        if (!(error instanceof RefusedError) || !isPassedOver(error.refusal)) throw mainFileSentence(error, name)
+        if (error instanceof RefusedError && isPassedOver(error.refusal)) return undefined
+        throw mainFileSentence(error, name)
       }
+    }
+    const paths = orderMainFiles(mainFiles, preference)
+    const [preferred = ''] = paths
+    for (const path of paths) {
+      const content = await read(path)
+      if (content === undefined) continue
+      // While its folder is moved away for a moment, the preferred file is not found.
+      if (path !== preferred && await read(preferred) !== undefined) throw mainFileError.changing(name)
+      return content
     }
     throw mainFileError.notFound(name)
   }
