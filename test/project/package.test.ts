@@ -151,8 +151,18 @@ function repository (t: Test): string {
   const cwd = t.testdir({
     pkg: { skills: { good: skill('good'), 'b|<d>': { 'SKILL.md': '---\nname: other\ndescription: x\n---\nbody\n' } } },
     temp: {},
-    // The last argument is the package.
-    bin: { npm: `#!/bin/sh -e\nfor package; do echo "$package" > ../npm.log; done\nset -- "$package"\n${INSTALL}\n` }
+    // The last argument is the package, or where it is put.
+    bin: {
+      npm: `#!/bin/sh -e
+echo "$1" >> "$RUNNER_TEMP/npm.log"
+for last; do :; done
+case $1 in
+  pack) cp '${tarball}' "$last" ;;
+  install) set -- "$last"
+${INSTALL} ;;
+esac
+`
+    }
   })
   chmodSync(join(cwd, 'bin/npm'), 0o755)
   execFileSync('git', ['init', '-q', cwd])
@@ -188,7 +198,9 @@ function runAction (workspace: string, inputs: Readonly<Record<string, string>>)
 
 t.test('K98: the action installs the package, annotates lines, writes a table, and exits as the report', async (t) => {
   const cwd = repository(t)
-  const failed = runAction(cwd, { paths: 'pkg/skills\n', targets: 'spec,codex', version: tarball })
+  const commands = () => readFileSync(join(cwd, 'temp/npm.log'), 'utf8').trim().split('\n')
+  const failed = runAction(cwd, { paths: 'pkg/skills\n', targets: 'spec,codex' })
+  t.strictSame(commands(), ['ci', 'pack', 'install'], 'the commit of the action')
   t.match(failed, { status: 1, stderr: '', others: [] })
   t.match(failed.stdout, /^::error file=pkg\/skills\/b\|<d>\/SKILL\.md,line=2,col=7,title=name_folder_mismatch::/)
   t.match(failed.summary, '### 2 skills: 1 errors, 0 warnings\n')
@@ -201,13 +213,9 @@ t.test('K98: the action installs the package, annotates lines, writes a table, a
       stdout: /^pkg\/skills\/.*:2:7 /
     },
     { inputs: { paths: '--fix\n$(touch hacked)' }, status: 2, stdout: /^$/ }
-  ]) t.match(runAction(cwd, { ...inputs, version: tarball }), { status, stdout }, JSON.stringify(inputs))
+  ]) t.match(runAction(cwd, { ...inputs, package: tarball }), { status, stdout }, JSON.stringify(inputs))
+  t.strictSame(commands().slice(3), ['install', 'install'], 'a tarball')
   t.notOk(existsSync(join(cwd, 'hacked')))
-  const { version } = JSON.parse(readFileSync(join(clone, 'package.json'), 'utf8')) as Package
-  for (const { given, asked } of [{ given: '', asked: version }, { given: '1.2.3', asked: '1.2.3' }]) {
-    t.not(runAction(cwd, { paths: 'pkg/skills', version: given }).status, 0, 'the stand-in has no registry')
-    t.equal(readFileSync(join(cwd, 'temp/npm.log'), 'utf8'), `skillserve@${asked}\n`)
-  }
 })
 
 t.test('K98: the pre-commit hook validates the skills that are committed', async (t) => {

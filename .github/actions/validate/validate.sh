@@ -4,15 +4,17 @@
 set -euo pipefail
 
 action=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-VERSION=${VERSION:-$(node -p 'require(process.argv[1]).version' "$action/../../../package.json")}
-case $VERSION in
-  *.tgz) package=$VERSION ;;
-  *) package=skillserve@$VERSION ;;
-esac
 # Outside of the workspace: an .npmrc of a pull request could name another registry.
 tool=$(mktemp -d "${RUNNER_TEMP:-/tmp}/skillserve-XXXXXX")
 trap 'rm -rf "$tool"' EXIT
-(cd "$tool" && npm install --prefix . --ignore-scripts --no-audit --no-fund "$package") >&2
+if [ -z "$PACKAGE" ]; then
+  # The commit that the workflow names, and not what somebody has published as skillserve.
+  (cd "$action/../../.." && npm ci --ignore-scripts --no-audit --no-fund && npm pack --pack-destination "$tool") >&2
+  PACKAGE=$(echo "$tool"/skillserve-*.tgz)
+elif [ -f "$PACKAGE" ]; then
+  PACKAGE=$(realpath "$PACKAGE")
+fi
+(cd "$tool" && npm install --prefix . --ignore-scripts --no-audit --no-fund "$PACKAGE") >&2
 cli=$tool/node_modules/.bin/skillserve
 
 options=()
