@@ -3,7 +3,7 @@ import { reasonOf } from '../operator/files.ts'
 import { ConfigError } from '../operator/setting.ts'
 import { errorCode } from '../core/shared/system-errors.ts'
 
-/** Why a source could not deliver: a closed set, for status and metrics. */
+/** Why a source could not be fetched: a closed set, for status and metrics. */
 export type SourceErrorCode =
   | 'auth_failed' | 'not_found' | 'ref_not_found' | 'path_not_found' | 'redirected' | 'rate_limited' | 'unreachable'
   | 'tls' | 'host_key' | 'timeout' | 'too_large' | 'refused_tree' | 'bad_archive' | 'bad_answer' | 'digest_mismatch'
@@ -41,7 +41,7 @@ export class AddressError extends ConfigError {
   }
 }
 
-/** Which source has not delivered, and why. */
+/** Says which source has failed, and why. */
 export function failureOf (name: string, error: { readonly code: string, readonly message: string }): string {
   return `the source ${name} cannot be read: ${error.message} (${error.code})`
 }
@@ -50,7 +50,7 @@ export function failureOf (name: string, error: { readonly code: string, readonl
 const DISK_CODES: ReadonlySet<string> =
   new Set(['ENOSPC', 'EDQUOT', 'EACCES', 'EPERM', 'EROFS', 'EIO', 'EMFILE'])
 
-/** What an error of a check is to those who read the status. */
+/** Explains the error of a check to readers of the status. */
 export function asSourceError (error: unknown): SourceError {
   if (error instanceof SourceError) return error
   if (error instanceof AddressError) {
@@ -86,7 +86,7 @@ export function connectionError (error: unknown): unknown {
   return new SourceError(code, sentence, { details })
 }
 
-/** Explains a status that is not an answer. */
+/** Explains the status of a refusal. */
 export function statusError (status: number, headers: IncomingHttpHeaders, hasCredentials: boolean): SourceError {
   const error = (code: SourceErrorCode, sentence: string): SourceError =>
     new SourceError(code, sentence, { retryAfterMs: retryAfter(headers['retry-after'] ?? '') })

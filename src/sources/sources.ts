@@ -98,10 +98,8 @@ export class Sources {
         // A source whose interval has changed has the same folder as before.
         await Promise.all(gone.map(({ sync }) => sync?.close()))
         if (!this.#isStarted) return
-        await Promise.all(fresh.map(async ({ sync }) => {
-          sync?.start()
-          await sync?.checkNow()
-        }))
+        for (const { sync } of fresh) sync?.start()
+        await Promise.all(fresh.map(({ sync }) => sync?.checkNow()))
       }
     }
   }

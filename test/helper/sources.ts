@@ -7,10 +7,22 @@ import { Sources, type SourcesOptions } from '../../src/sources/sources.ts'
 import type { SourceStatus } from '../../src/schemas/health.ts'
 import { startManager } from './skills.ts'
 
-export interface LogLine {
+interface LogLine {
   readonly level: 'info' | 'warn'
   readonly details: object
   readonly message: string
+}
+
+/** A log that keeps its lines. */
+export function createLog (): { readonly lines: readonly LogLine[], readonly log: CoreLog } {
+  const lines: LogLine[] = []
+  return {
+    lines,
+    log: {
+      info: (details, message) => { lines.push({ level: 'info', details, message }) },
+      warn: (details, message) => { lines.push({ level: 'warn', details, message }) }
+    }
+  }
 }
 
 /** A source by its address, with more settings. */
@@ -31,17 +43,12 @@ export async function openSources (t: Test, sources: readonly RootSpec[],
     stateDir?: string
     guard?: Parameters<Sources['guardBy']>[0]
   } = {}) {
-  const log: LogLine[] = []
-  const logger: CoreLog = {
-    info: (details, message) => { log.push({ level: 'info', details, message }) },
-    warn: (details, message) => { log.push({ level: 'warn', details, message }) }
-  }
-  const opened =
-    new Sources({ env: { PATH: process.env['PATH'] }, log: logger, state: new StateFolder(stateDir), ...options })
+  const { lines, log } = createLog()
+  const opened = new Sources({ env: { PATH: process.env['PATH'] }, log, state: new StateFolder(stateDir), ...options })
   t.teardown(() => opened.close())
   await setSources(opened, sources)
   if (guard !== undefined) opened.guardBy(guard)
   await opened.sync()
   const skills = await startManager(t, opened.roots)
-  return { sources: opened, skills, log, stateDir, status: () => opened.status[0] as SourceStatus }
+  return { sources: opened, skills, log: lines, stateDir, status: () => opened.status[0] as SourceStatus }
 }

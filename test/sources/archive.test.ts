@@ -1,23 +1,17 @@
-import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
 import { existsSync, readdirSync } from 'node:fs'
-import { type ClientRequest, createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { ServerResponse } from 'node:http'
 import net, { type AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { hostname } from 'node:os'
 import zlib, { gzipSync } from 'node:zlib'
 import t, { type Test } from 'tap'
 import { sha256 } from '../../src/core/shared/digest.ts'
-import { readBody } from '../../src/sources/http/body.ts'
-import { isInsideAddress, send } from '../../src/sources/http/http-client.ts'
 import type { Source } from '../../src/sources/kinds.ts'
 import { subjectOfArchive } from '../../src/verdicts/upload.ts'
 import { tarGzOf, tarOf, zipOf, zipOfTexts } from '../helper/archives.ts'
 import { type FaultServer, startServer } from '../helper/fault-server.ts'
 import { skillText, startManager, textOf } from '../helper/skills.ts'
 import { openSources, sourceAt } from '../helper/sources.ts'
-import type { Environment } from '../../src/operator/setting.ts'
-import { readPackageVersion } from '../../src/operator/package-files.ts'
 
 const good = [['repo-abc/skills/a/SKILL.md', skillText('a')], ['repo-abc/skills/a/x.txt', 'x'],
   ['repo-abc/skills/b/SKILL.md', skillText('b')]] as const
@@ -285,50 +279,6 @@ t.test('K85: a host that is slow holds back no other source', async (t) => {
   t.strictSame(sources.status.map(({ name, state }) => [name, state]), names.map((name) => [name, 'ok']))
 })
 
-t.test('K83: an address that a server has named does not lead into this network, whatever its ' +
-  'name resolves to', async (t) => {
-  const server = await startServer(t, (_, response) => { response.end('inside') })
-  const { port } = new URL(server.url)
-  const signal = AbortSignal.timeout(10_000)
-  for (const host of ['127.0.0.1', 'localhost', '[::1]', '[::ffff:127.0.0.1]', '169.254.169.254', '10.0.0.1',
-    hostname()]) {
-    await t.rejects(send({ url: `http://${host}:${port}/`, signal, env: {}, mayBeInside: false }),
-      { code: 'redirected' }, host)
-  }
-  t.equal(server.requests.length, 0)
-  for (const address of ['8.8.8.8', '64:ff9b::808:808', '2606:4700::1', '172.15.0.1', '172.32.0.1', '100.63.0.1',
-    '100.128.0.1', '223.0.0.1', '1.0.0.1', '110.0.0.1']) {
-    t.notOk(isInsideAddress(address), address)
-  }
-  const inside = [
-    '0.0.0.0', '10.0.0.1', '127.0.0.2', '169.254.0.1', '192.168.0.1', '172.16.0.1', '172.20.0.1', '172.31.0.1',
-    '100.64.0.1', '100.70.0.1', '100.100.0.1', '100.127.0.1', '224.0.0.1', '239.0.0.1',
-    '255.255.255.255', '::', '::1', '::ffff:10.0.0.1', '::ffff:a00:1', '::FFFF:10.0.0.1', '64:ff9b::a00:1', 'fc00::1',
-    'fd00::1', 'fe80::1', 'FE90::1', 'fea0::1', 'feb0::1', 'ff02::1',
-    // 6to4, Teredo, benchmarking, documentation, and no address at all.
-    '2002:a00:1::', '2001::1', '198.18.0.1', '198.19.255.255', '192.0.2.1', '2001:db8::1', 'fe80::1%eth0', ''
-  ]
-  for (const address of inside) t.ok(isInsideAddress(address), address)
-})
-
-t.test('K83: a host outside of this network does not lead into it by a redirect to itself, although its name ' +
-  'resolves to another address by then', async (t) => {
-  const server = await startServer(t, (request, response) => {
-    if (request.url === '/first') response.writeHead(302, { location: '/second' }).end()
-    else response.end('inside')
-  })
-  const request = { url: `${server.url}/first`, signal: AbortSignal.timeout(10_000), env: {} }
-  t.equal((await readBody(await send(request), 10)).toString(), 'inside', 'a host in this network may')
-  const showOutside = (message: unknown): void => {
-    const { socket } = (message as { readonly request: ClientRequest }).request
-    if (socket !== null) Object.defineProperty(socket, 'remoteAddress', { value: '8.8.8.8' })
-  }
-  subscribe('http.client.request.start', showOutside)
-  t.teardown(() => unsubscribe('http.client.request.start', showOutside))
-  await t.rejects(send(request), { code: 'redirected', message: 'the host names an address inside of this network' })
-  t.strictSame(server.requests.map(({ url }) => url), ['/first', '/second', '/first'])
-})
-
 t.test('K86: what a Mac adds to an archive is no skill, no package and no folder beside the only one', async (t) => {
   const zip = zipOfTexts([['p/SKILL.md', skillText('p')], ['p/._kept', 'x'], ['__MACOSX/p/._SKILL.md', 'mac'],
     ['__MACOSX/._p', 'mac']])
@@ -423,55 +373,4 @@ t.test('K80 K83: one ZIP has one judgement, as a source and at POST /validate', 
     t.equal(status().error?.message, `the archive is refused: ${reason}`)
     await t.rejects(subjectOfArchive(bytes, undefined), { message: status().error?.message ?? '' })
   }
-})
-
-/** A proxy that refuses, and the requests that it got. */
-async function startProxy (t: Test) {
-  const requests: IncomingMessage[] = []
-  const server = createServer().on('connect', (request: IncomingMessage, socket) => {
-    requests.push(request)
-    socket.end('HTTP/1.1 403 Forbidden\r\n\r\n')
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => server.close())
-  return { url: `http://user:p%40ss@127.0.0.1:${(server.address() as AddressInfo).port}`, requests }
-}
-
-t.test('K83: archives, buckets, registries and sites are asked through the proxy of the environment, and ' +
-  'loopback is not', async (t) => {
-  const proxy = await startProxy(t)
-  const server = await startServer(t, (_, response) => { response.writeHead(404).end() })
-  const addresses = ['https://a.example/a.zip', 's3://bucket/a', 'oci://a.example/a:1',
-    'well-known+https://a.example', `${server.url}/a.zip`]
-  const open = async (env: Environment,
-    name: string) => await openSources(t, addresses.map((address, index) => sourceAt(address, {
-    name: `s${index}`
-  })), {
-    env: { ...env, HTTP_PROXY: proxy.url }, stateDir: join(t.testdirName, name)
-  })
-  for (const [index, env] of [{ HTTPS_PROXY: proxy.url }, {
-    https_proxy: proxy.url.replace('http://', ''), HTTPS_PROXY: 'http://127.0.0.1:1'
-  }, {
-    ALL_PROXY: proxy.url, no_proxy: 'b.example, 127.0.0.1'
-  }].entries()) {
-    const { sources } = await open(env, String(index))
-    t.strictSame(sources.status.map(({ error }) => error?.code),
-      ['unreachable', 'unreachable', 'unreachable', 'unreachable', 'not_found'])
-    await sources.close()
-    t.strictSame(new Set(proxy.requests.map(({ method, url }) => `${method ?? ''} ${url ?? ''}`)),
-      new Set(['CONNECT a.example:443', 'CONNECT s3.us-east-1.amazonaws.com:443']))
-    t.ok(
-      proxy.requests.splice(0).every(({ headers }) =>
-        headers['proxy-authorization'] === `Basic ${Buffer.from('user:p@ss').toString('base64')}`))
-  }
-})
-
-t.test('K83: requests name the service, and a refusal without credentials is called what it is', async (t) => {
-  const server = await startServer(t, (_, response) => { response.writeHead(403).end() })
-  const { sources, status } = await openSources(t, [sourceAt(`${server.url}/a.tgz`)])
-  t.equal(server.requests[0]?.headers['user-agent'], `skillserve/${readPackageVersion()}`)
-  t.match(status(), { error: { message: 'the host refuses the request (403), and no credentials are configured' } })
-  server.answer = (_, response) => { response.writeHead(401).end() }
-  await sources.sync()
-  t.match(status(), { error: { message: 'the host refuses the request (401), and no credentials are configured' } })
 })

@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { createSecret, digestOf } from '../../src/access/secret.ts'
 import t, { type Test } from 'tap'
 import { createRepository, skillFiles } from '../helper/git.ts'
@@ -43,6 +43,8 @@ async function startWorld (t: Test) {
   return { team, folder, stateDir, file, write, sources, good, reset, service }
 }
 
+type World = Awaited<ReturnType<typeof startWorld>>
+
 async function reload ({ log, signal }: ServiceProcess): Promise<ReadonlyArray<Record<string, unknown>>> {
   const before = log().length
   const isOver = ({ msg }: Record<string, unknown>) => /^SIGHUP: (?:done|reload failed)/.test(String(msg))
@@ -51,9 +53,8 @@ async function reload ({ log, signal }: ServiceProcess): Promise<ReadonlyArray<R
   return log().slice(before).filter(isOver)
 }
 
-t.test('K89: a reload that fails changes nothing: what is in force is served and followed', async (t) => {
-  const world = await startWorld(t)
-  const { team, stateDir, file, write, sources, good, reset, service } = world
+/** Makes one mistake after the other. */
+async function failReloads (t: Test, { team, stateDir, file, write, sources, good, reset, service }: World) {
   const both = { sources: [sources.team, sources.extra] }
   interface Mistake { readonly make: () => void, readonly mend?: () => void, readonly problem: RegExp }
   const mistakes: Readonly<Record<string, Mistake>> = {
@@ -99,7 +100,6 @@ t.test('K89: a reload that fails changes nothing: what is in force is served and
       problem: /AUDIT_LOG: .* cannot be opened/
     }
   }
-  let edits = 0
   for (const [what, { make, mend, problem }] of Object.entries(mistakes)) {
     make()
     t.match(await reload(service), [{ level: 40, msg: /^SIGHUP: reload failed/, problem }], what)
@@ -107,35 +107,15 @@ t.test('K89: a reload that fails changes nothing: what is in force is served and
     const ready = await fetch(`${service.url}/readyz`, { headers: { authorization: `Bearer ${TOKEN}` } })
     t.match(await ready.json(), { detail: /the last reload failed/, sources: { length: 1, 0: { name: 'team' } } }, what)
     t.equal(ready.status, 200, what)
-    team.commit({ 'skills/a/SKILL.md': skillText('a', `Edit ${++edits}.\n`) })
-    // Without a reload: the source is followed at its interval.
-    await until(async () => (await (await fetch(`${service.url}/skills/a`)).text()).includes(`Edit ${edits}.`))
     reset()
-    t.match(await reload(service), [{ msg: 'SIGHUP: done' }], what)
   }
-  t.match(await service.stop(), { code: 0, stderr: '' })
-})
-
-t.test('K89 K95: new rules whose copies cannot be written are in force: nothing unverified is served', async (t) => {
-  const { stateDir, write, good, service } = await startWorld(t)
-  const get = (path: string) => fetch(service.url + path, { headers: { authorization: `Bearer ${TOKEN}` } })
-  const statusOf = async () => (await get('/skills/a')).status
-  const ready = async () => await (await get('/readyz')).json() as { readonly detail?: string }
-  t.equal(await statusOf(), 200)
-  writeFileSync(join(stateDir, 'verified'), '')
-  write('trust.yaml', { ...good.trust, roots: { team: 'require' } })
+  team.commit({ 'skills/a/SKILL.md': skillText('a', 'Edited.\n') })
+  // Without a reload: the source is followed at its interval.
+  await until(async () => (await (await fetch(`${service.url}/skills/a`)).text()).includes('Edited.'))
   t.match(await reload(service), [{ msg: 'SIGHUP: done' }])
-  t.equal(await statusOf(), 503)
-  t.match(await ready(), { detail: /skills cannot be checked, so they are not served: the state folder cannot be/ })
-  t.match(service.log().filter(({ source, code }) => source === 'team' && code === 'disk'), [{ level: 40 }])
-  rmSync(join(stateDir, 'verified'))
-  await until(async () => (await ready()).detail?.includes('cannot be checked') !== true)
-  t.match(await ready(), { quarantined: { count: 1, first: [{ name: 'a', code: 'unsigned' }] } })
-  t.equal(await statusOf(), 404)
-})
+}
 
-t.test('K89 K95: a source whose rule comes with the same reload never serves an unsigned byte', async (t) => {
-  const { write, sources, good, service } = await startWorld(t)
+async function addWithRule (t: Test, { write, sources, good, service }: World) {
   const over = new AbortController()
   const seen = new Map<number, number>()
   const asking = Array.from({ length: 4 }, async () => {
@@ -158,4 +138,105 @@ t.test('K89 K95: a source whose rule comes with the same reload never serves an 
   await Promise.all(asking)
   t.strictSame([...seen.keys()], [404])
   t.ok((seen.get(404) ?? 0) > 20, `${seen.get(404) ?? 0} answers`)
+}
+
+async function failCopies (t: Test, { stateDir, write, good, service }: World) {
+  const get = (path: string) => fetch(service.url + path, { headers: { authorization: `Bearer ${TOKEN}` } })
+  const statusOf = async () => (await get('/skills/a')).status
+  const ready = async () => await (await get('/readyz')).json() as { readonly detail?: string }
+  t.equal(await statusOf(), 200)
+  rmSync(join(stateDir, 'verified'), { recursive: true })
+  writeFileSync(join(stateDir, 'verified'), '')
+  write('trust.yaml', { ...good.trust, roots: { team: 'require' } })
+  t.match(await reload(service), [{ msg: 'SIGHUP: done' }])
+  t.equal(await statusOf(), 503)
+  t.match(await ready(), { detail: /skills cannot be checked, so they are not served: the state folder cannot be/ })
+  t.match(service.log().filter(({ source, code }) => source === 'team' && code === 'disk'), [{ level: 40 }])
+  rmSync(join(stateDir, 'verified'))
+  await until(async () => (await ready()).detail?.includes('cannot be checked') !== true)
+  t.match(await ready(), { quarantined: { count: 1, first: [{ name: 'a', code: 'unsigned' }] } })
+  t.equal(await statusOf(), 404)
+}
+
+t.test('K89 K95: reloads of configuration, access, trust and audit log', async (t) => {
+  const world = await startWorld(t)
+  await t.test('one that fails changes nothing: what is in force is served and followed',
+    async (t) => { await failReloads(t, world) })
+  await t.test('a source whose rule comes with the same reload never serves an unsigned byte',
+    async (t) => { await addWithRule(t, world) })
+  await t.test('new rules whose copies cannot be written are in force: nothing unverified is served',
+    async (t) => { await failCopies(t, world) })
+  t.match(await world.service.stop(), { code: 0, stderr: '' })
+})
+
+t.test('K89: SIGHUP reads the configuration file again: what stays is served all the time, and a file with a ' +
+  'mistake changes nothing', async (t) => {
+  const repository = createRepository(t, 'team')
+  repository.commit(skillFiles('fetched'))
+  const folder = join(t.testdirName, 'own')
+  for (const path of ['first/one', 'first/both', 'second/two', 'second/both']) {
+    mkdirSync(join(folder, path), { recursive: true })
+    writeFileSync(join(folder, path, 'SKILL.md'), skillText(basename(path), `Of the ${dirname(path)}.\n`))
+  }
+  const config = join(folder, 'config.yaml')
+  const configure = (...sources: readonly object[]): void => { writeFileSync(config, JSON.stringify({ sources })) }
+  const [first, second] = [{ folder: 'first' }, { folder: 'second' }]
+  const team = { git: `git+file://${repository.path}`, name: 'team', webhook: { secret_file: 'hook.secret' } }
+  configure(first, second)
+  writeFileSync(join(folder, 'access.yaml'), 'anonymous: [all]\nrules: [{ groups: [all] }]\n')
+  const args = ['--state-dir', `${folder}-state`, '--config', config, '--access', join(folder, 'access.yaml'),
+    '--metrics-port', '0']
+  const service = await startProcess(t, { args, env: { LIMITS: 'off' } })
+  const json = async (path: string) => await (await fetch(`${service.url}${path}`)).json() as Record<string, unknown>
+  const done = async (more: object) => { t.match(await reload(service), [{ msg: 'SIGHUP: done', ...more }]) }
+  const refused = async (problem: string | RegExp) => {
+    t.match(await reload(service), [{ level: 40, msg: /^SIGHUP: reload failed/, problem }])
+  }
+  const over = new AbortController()
+  const statuses = new Set<number>()
+  const asking = (async () => {
+    while (!over.signal.aborted) {
+      for (const name of ['two', 'both']) statuses.add((await fetch(`${service.url}/skills/${name}`)).status)
+    }
+  })()
+
+  await done({ sources: 'no change' })
+  configure(team, second)
+  await done({ sources: 'added team; removed first', checked: ['team'] })
+  t.match(service.log().find(({ msg }) => String(msg).startsWith('cannot read the secret of the webhook')),
+    { level: 40, source: 'team', file: join(folder, 'hook.secret') })
+  const hook = async () =>
+    (await fetch(`${service.url}/hooks/git`, { method: 'POST', headers: { 'x-gitlab-token': 'word' } })).status
+  t.equal(await hook(), 403, 'K84: a webhook without its secret is refused')
+  writeFileSync(join(folder, 'hook.secret'), 'word\n')
+  t.equal(await hook(), 200, 'a file that comes later counts')
+  t.match(await json('/skills'), { skills: ['both', 'fetched', 'two'] })
+  t.match((await json('/skills/both'))['documentation'], /Of the second/)
+  t.match(await json('/catalog?q=fetched'), { skills: [{ name: 'fetched' }] })
+  t.match(await json('/catalog?q=one'), { skills: [] })
+
+  configure({ ...team, layout: 'single' }, first, second)
+  await done({ sources: 'added first; changed team' })
+  t.match((await json('/skills/both'))['documentation'], /Of the first/)
+  configure(second, first)
+  await done({ sources: 'removed team' })
+  t.match((await json('/skills/both'))['documentation'], /Of the second/, 'the order counts')
+
+  writeFileSync(config, 'sources:\n  - floder: first\n')
+  await refused(`${config}:2: sources[0].floder is an unknown key`)
+  configure(second, { folder: 'elsewhere/second' })
+  await refused(/two folders of skills are called "second"/)
+  configure(second, { folder: '.' })
+  await refused(/access.yaml" is inside .*whose files are served/)
+  t.match(await json('/skills'), { skills: ['both', 'one', 'two'] })
+  writeFileSync(join(folder, 'second/two/SKILL.md'), skillText('two', 'Edited.\n'))
+  t.match((await json('/skills/two'))['documentation'], /Edited/)
+
+  configure(second, first)
+  writeFileSync(join(folder, 'access.yaml'), 'rules: 1\n')
+  await refused(/access.yaml:1: rules must be/)
+  over.abort()
+  await asking
+  t.strictSame([...statuses], [200])
+  t.match(await service.stop(), { code: 0, stderr: '' })
 })

@@ -17,11 +17,9 @@ import { asSourceError, SourceError } from '../source-error.ts'
 import type { Origin, SourceRoot } from '../source-sync.ts'
 import { DiskTree } from './disk-tree.ts'
 
-/** Pause between two searches that no event asks for, in milliseconds: with polling, and otherwise. */
+/** Pauses between two searches in milliseconds: with polling, without, and after an event. */
 const POLL_MS = 1_000
 const TICK_MS = 20_000
-
-/** Pause between two searches in a storm of events. */
 const SPACING_MS = 150
 
 interface FolderOptions {
@@ -32,10 +30,7 @@ interface FolderOptions {
   readonly linkTargets: readonly string[] | undefined
 }
 
-/**
- * The skills of a folder with a layout, served where they lie; those of packages are unpacked into the state folder.
- * Each check searches all of it again.
- */
+/** Serves the skills of a folder with a layout where they lie, and unpacks those of packages into the state folder. */
 export class FolderOrigin extends EventEmitter<{ changed: [] }> implements Origin, Listing {
   readonly spacingMs = SPACING_MS
   readonly intervalMs: number
@@ -151,7 +146,7 @@ export class FolderOrigin extends EventEmitter<{ changed: [] }> implements Origi
   }
 }
 
-/** What the ignore file of the folder hides of a skill, which it knows by its path in the folder. */
+/** Returns what the ignore file of the folder hides of a skill, whose path in the folder may have another name. */
 function rulesOf (rules: IgnoreRules | undefined, name: string, path: string): IgnoreRules | undefined {
   if (rules === undefined || rules.problem !== undefined) return rules
   const id = `${rules.id} ${path}`

@@ -9,8 +9,8 @@ import { DamagedStoreError } from './git-errors.ts'
 export type RunInStore = <T>(args: readonly string[], read: ReadOutput<T>, input?: string) => Promise<T>
 
 /**
- * The files of a commit. Blobs are read as they are, without a checkout. No attribute, filter or line-end setting of
- * the repository changes a byte, and nothing but what is published is written.
+ * Lists the files of a commit. Blobs are read as they are, without a checkout: no attribute, filter or line-end setting
+ * of the repository changes a byte.
  */
 export async function readCommit (run: RunInStore, commit: string, path: string) {
   const listing = await run(['ls-tree', '-r', '-l', '-z', '--full-tree', commit], wholeOutput)
@@ -61,7 +61,7 @@ async function readBlobs<T extends { readonly entry: SourceEntry }> (
   }, blobs.map(({ entry }) => `${entry.id}\n`).join(''))
 }
 
-/** A function that gives the next bytes of a stream. */
+/** Returns a function that reads the next bytes of a stream. */
 function byteReader (stream: AsyncIterable<Buffer>): (length: number) => Promise<Buffer> {
   const chunks = stream[Symbol.asyncIterator]()
   let rest: Buffer = Buffer.alloc(0)

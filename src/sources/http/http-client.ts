@@ -82,7 +82,7 @@ async function ask (
   url: URL, { method = 'GET', signal, env }: HttpRequest, mayBeInside: boolean, headers: RequestHeaders
 ): Promise<IncomingMessage> {
   const host = hostOf(url)
-  // Whoever names an address could otherwise read what only this machine's network shows.
+  // A server could otherwise have the service read what only this machine's network shows.
   if (!mayBeInside && (isAtLoopback(url) || (isIP(host) !== 0 && isInsideAddress(host)))) throw insideError()
   try {
     const proxy = proxyOf(url, env)
@@ -93,8 +93,7 @@ async function ask (
       signal,
       // Some hosts refuse requests without an agent.
       headers: { 'accept-encoding': 'identity', 'user-agent': `skillserve/${readPackageVersion()}`, ...headers },
-      // A connection that is kept was checked for somebody else.
-      // Without an agent Node takes 80 for the usual port, and would name the port in `Host`.
+      // A kept connection was checked for another request. Without an agent Node names port 443 in `Host`.
       ...socket === undefined ? { agent: false } : { createConnection: () => socket, defaultPort: 443 },
       ...!mayBeInside && proxy === undefined && { lookup: lookupOutside }
     })
@@ -123,7 +122,7 @@ const lookupOutside: LookupFunction = (hostname, options, callback) => {
   })
 }
 
-/** Whether an address may be one of this machine or its network: anything but public unicast. */
+/** Returns whether an address may be one of this machine or its network: anything but public unicast. */
 export function isInsideAddress (address: string): boolean {
   if (!ipaddr.isValid(address)) return true
   const parsed = ipaddr.process(address)
@@ -136,7 +135,7 @@ function insideError (): SourceError {
   return new SourceError('redirected', 'the host names an address inside of this network')
 }
 
-/** What makes the next request conditional, as its headers. */
+/** Returns the headers that make the next request conditional. */
 export function validatorsOf ({ headers }: HttpAnswer): RequestHeaders {
   const { etag, 'last-modified': modified } = headers
   return { ...etag && { 'if-none-match': etag }, ...modified && { 'if-modified-since': modified } }

@@ -9,7 +9,7 @@ import { hostOf } from '../address/address.ts'
 import { SourceError } from '../source-error.ts'
 import { basic } from '../secrets.ts'
 
-/** The proxy of the usual variables, in either case. `http:` is for this machine only, and goes through none. */
+/** Returns the proxy that the usual variables name for a URL; none for `http:`, which is for this machine only. */
 export function proxyOf ({ protocol, hostname, port }: URL, env: Environment): URL | undefined {
   const valueOf = (name: string): string => env[name.toLowerCase()] || env[name] || ''
   const text = valueOf('HTTPS_PROXY') || valueOf('ALL_PROXY')
@@ -23,7 +23,7 @@ export function proxyOf ({ protocol, hostname, port }: URL, env: Environment): U
   throw new SourceError('unreachable', 'the proxy in the environment is not an http:// or https:// address')
 }
 
-/** A connection to an https address through a proxy. */
+/** Connects to an https address through a proxy. */
 export async function tunnel (url: URL, proxy: URL, signal: AbortSignal): Promise<Socket> {
   const { username, password, protocol } = proxy
   const path = `${url.hostname}:${url.port || 443}`
@@ -36,7 +36,7 @@ export async function tunnel (url: URL, proxy: URL, signal: AbortSignal): Promis
     if (errorCode(error) !== 'ECONNREFUSED') throw error
     throw new SourceError('unreachable', `connection refused by the proxy ${proxy.host}`)
   })
-  // An address is no name for TLS (RFC 6066 §3).
+  // TLS takes names only, and no addresses (RFC 6066 §3).
   const host = hostOf(url)
   const options = { socket, host, ...isIP(host) === 0 && { servername: host }, ALPNProtocols: ['http/1.1'] }
   if (statusCode === 200) return connect(options)

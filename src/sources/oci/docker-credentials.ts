@@ -17,9 +17,8 @@ const NOT_FOUND = /credentials not found/
 const run = promisify(execFile)
 
 /**
- * The header with the credentials that `docker login` left for a registry: those in `config.json`, else those of a
- * helper that the file names.
- * @returns no header where there are none
+ * Returns a header with the credentials that `docker login` left for a registry: those in `config.json`, else those of
+ * a helper that the file names; no header where there are none.
  * @throws SourceError for a file that is not JSON, and a helper that fails
  */
 export async function dockerCredentials (

@@ -142,10 +142,9 @@ export class Publisher extends EventEmitter<{ changed: [] }> implements Listing 
   async add (skills: readonly PublishedSkill[], read: ReadFiles, signal: AbortSignal): Promise<void> {
     const missing: PublishedSkill[] = []
     for (const skill of skills) {
-      const path = this.#placeOf(skill)
-      const isThere = this.folders?.get(skill.name)?.path === path ||
-        (await stat(path).catch(() => undefined))?.isDirectory() === true
-      if (!isThere) missing.push(skill)
+      if (this.#listed.get(skill.name) === skill.digest && this.folders?.has(skill.name) === true) continue
+      const stats = await stat(this.#placeOf(skill)).catch(() => undefined)
+      if (stats?.isDirectory() !== true) missing.push(skill)
     }
     if (missing.length > 0) await this.withTmp((folder) => this.#write(folder, missing, read, signal))
   }

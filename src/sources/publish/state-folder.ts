@@ -83,7 +83,7 @@ export class StateFolder {
 }
 
 /**
- * Checks whether state can be kept in a folder. Writes nothing.
+ * Checks whether state can be kept in a folder, and writes nothing.
  * @param served folders whose files are served
  * @throws ConfigError that names the setting
  */
@@ -110,7 +110,7 @@ async function removeUnused (parent: string): Promise<void> {
   }
 }
 
-/** What an error of the disk at the start is to the operator. */
+/** Makes the error that an operator gets for one of the disk at the start. */
 export function unwritable (path: string, error: unknown): AddressError {
   const problem = `the state folder ${path} cannot be written (${reasonOf(error)})`
   return new AddressError(`${problem}: --state-dir or STATE_DIR chooses another`)

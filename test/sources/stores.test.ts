@@ -1,0 +1,593 @@
+import { createHash } from 'node:crypto'
+import dns from 'node:dns'
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { delimiter, join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import { AwsV4Signer } from 'aws4fetch'
+import t, { type Test } from 'tap'
+import { sha256 } from '../../src/core/shared/digest.ts'
+import type { S3Source } from '../../src/sources/address/source-kind.ts'
+import { dockerCredentials } from '../../src/sources/oci/docker-credentials.ts'
+import { mayHaveCredentials } from '../../src/sources/oci/registry.ts'
+import { openBucket } from '../../src/sources/s3/s3-source.ts'
+import { tarGzOf, tarOf, zipOf } from '../helper/archives.ts'
+import { startServer } from '../helper/fault-server.ts'
+import { skillText, textOf } from '../helper/skills.ts'
+import { openSources, sourceAt } from '../helper/sources.ts'
+
+const TAR_LAYER = 'application/vnd.oci.image.layer.v1.tar+gzip'
+
+type Layer = readonly [mediaType: string, bytes: Buffer, title?: string, isFolder?: boolean | undefined]
+
+interface TestRegistry {
+  readonly address: string
+  /** Uploads layers and their manifest; returns its digest. */
+  push (reference: string, layers: readonly Layer[]): string
+  pushManifest (reference: string, manifest: object): string
+}
+
+/** A registry that keeps what is pushed. It names the digest of a tag only for tags that are not `unnamed`. */
+async function startRegistry (t: Test): Promise<TestRegistry> {
+  const stored = new Map<string, Buffer>()
+  const server = await startServer(t, ({ url = '', method }, response) => {
+    const found = stored.get(url.replace('/v2/team/skills/', ''))
+    if (found !== undefined && !url.endsWith('/unnamed')) response.setHeader('docker-content-digest', sha256(found))
+    response.writeHead(found === undefined ? 404 : 200).end(method === 'HEAD' ? undefined : found)
+  })
+  const pushManifest = (reference: string, manifest: object): string => {
+    const bytes = Buffer.from(JSON.stringify(manifest))
+    stored.set(`manifests/${reference}`, bytes).set(`manifests/${sha256(bytes)}`, bytes)
+    return sha256(bytes)
+  }
+  return {
+    address: `oci://${new URL(server.url).host}/team/skills`,
+    pushManifest,
+    push (reference, layers) {
+      for (const [, bytes] of layers) stored.set(`blobs/${sha256(bytes)}`, bytes)
+      return pushManifest(reference, {
+        schemaVersion: 2,
+        layers: layers.map(([mediaType, bytes, title, isFolder]) => ({
+          mediaType,
+          digest: sha256(bytes),
+          size: bytes.length,
+          ...title !== undefined && {
+            annotations: {
+              'org.opencontainers.image.title': title, ...isFolder === true && { 'io.deis.oras.content.unpack': 'true' }
+            }
+          }
+        }))
+      })
+    }
+  }
+}
+
+const SKILL_LAYER = 'application/vnd.agentskills.skill.content.v1.tar+gzip'
+
+t.test('K83: artifacts of a registry, by tag, digest and collection, and a tag that moves', async (t) => {
+  const { address, push, pushManifest } = await startRegistry(t)
+  const first = push('1', [[SKILL_LAYER, await tarGzOf([['a/SKILL.md', skillText('a')], ['a/x.txt', 'x']])]])
+  const files = push('unnamed',
+    [['text/markdown', Buffer.from(skillText('f')), 'f/SKILL.md'], ['text/plain', Buffer.from('y'), 'f/y.txt']])
+  const manifests = [first, files].map((digest) =>
+    ({ mediaType: 'application/vnd.oci.image.manifest.v1+json', digest, size: 1 }))
+  pushManifest('all', {
+    schemaVersion: 2,
+    mediaType: 'application/vnd.oci.image.index.v1+json',
+    artifactType: 'application/vnd.agentskills.collection.v1',
+    manifests
+  })
+  const references = [':1', `@${first}`, ':all', ':unnamed']
+  const { sources, skills, status } = await openSources(t,
+    references.map((reference) => sourceAt(`${address}${reference}`)))
+  t.strictSame(sources.status.map(({ state, skills }) => [state, skills]), [['ok', 1], ['ok', 1], ['ok', 2], ['ok', 1]])
+  t.equal(status().revision, `1@${first}`)
+  t.equal(sources.status[3]?.revision, `unnamed@${files}`,
+    'a registry that does not say the digest of a tag is asked for the manifest')
+  t.equal(await textOf(() => skills.read('f', (skill) => skill.file('y.txt'))), 'y')
+  const second = push('1', [[SKILL_LAYER, await tarGzOf([['a/SKILL.md', skillText('a')], ['a/x.txt', 'moved']])]])
+  await sources.sync()
+  t.strictSame(sources.status.map(({ revision }) => revision).slice(0, 2), [`1@${second}`, first],
+    'a digest never moves')
+  t.equal(await textOf(() => skills.read('a', (skill) => skill.file('x.txt'))), 'moved')
+})
+
+t.test('K83: what ORAS pushes without a type of its own: plain files, archives and folders', async (t) => {
+  const { address, push } = await startRegistry(t)
+  const { sources, skills, status } = await openSources(t, [sourceAt(`${address}:1`)])
+  const skill = Buffer.from(skillText('a'))
+  const tar = await tarOf([['a/SKILL.md', skill]])
+  type Titled = readonly [title: string, bytes: Buffer, isFolder?: boolean]
+  const table: ReadonlyArray<readonly [what: string, ...layers: readonly Titled[]]> = [
+    ['files with paths, one of them an archive', ['a/SKILL.md', skill], ['a/x.tar', tar]],
+    ['a file of one skill', ['SKILL.md', skill], ['x.md', skill]],
+    ['an archive', ['skills.tar', tar]], ['a compressed archive', ['skills.tgz', gzipSync(tar)]], ['a ZIP',
+      ['skills.zip', zipOf([{ name: 'a/SKILL.md', bytes: skill }])]],
+    ['a folder', ['a', gzipSync(tar), true]], ['a folder with a path', ['b/a', gzipSync(tar), true]]
+  ]
+  for (const [what, ...layers] of table) {
+    push('1',
+      layers.map(([title, bytes, isFolder]) => ['application/vnd.oci.image.layer.v1.tar', bytes, title, isFolder]))
+    await sources.sync()
+    t.match(status(), { state: 'ok', skills: 1 }, what)
+    t.strictSame(await skills.list(), ['a'], what)
+    const [, [path = '', bytes = skill] = []] = layers
+    if (path !== '') {
+      t.match(await skills.read('a', (skill) => skill.open(path.replace('a/', ''))),
+        { kind: 'content', content: { bytes } }, what)
+    }
+  }
+  push('1', [['application/vnd.oci.image.layer.v1.tar', skill, '../SKILL.md']])
+  await sources.sync()
+  t.match(status(), { state: 'stale', error: { code: 'refused_tree' } })
+})
+
+t.test('K84: a registry gets no credentials to another host, and other bytes than those of a ' +
+  'digest are refused', async (t) => {
+  const secretFile = join(t.testdir({ secret: 'hunter22-secret' }), 'secret')
+  const thief = await startServer(t, (_, response) => { response.end('{"token":"x"}') })
+  const server = await startServer(t,
+    (_,
+      response) => {
+      response.writeHead(401,
+        { 'www-authenticate': `Bearer realm="${thief.url.replace('127.0.0.1', 'localhost')}/token",service="s"` }).end()
+    })
+  const host = new URL(server.url).host
+  const source = sourceAt(`oci://${host}/team/skills:1`, { auth: { username: 'u', secretFile } })
+  const { sources, status } = await openSources(t, [source])
+  t.match(status(), { state: 'failed', error: { code: 'auth_failed' } })
+  t.equal(thief.requests.length, 1)
+  t.equal(thief.requests[0]?.headers.authorization, undefined)
+  const layer = Buffer.from('other bytes')
+  const manifest = (more: object): Buffer => Buffer.from(
+    JSON.stringify({
+      schemaVersion: 2,
+      layers: [{ mediaType: SKILL_LAYER, digest: `sha256:${'1'.repeat(64)}`, size: layer.length, ...more }]
+    }))
+  const table: ReadonlyArray<readonly [code: string, bytes: Buffer, type?: string]> = [
+    ['digest_mismatch', manifest({})], ['refused_tree', manifest({ urls: ['https://example.org'] })], ['bad_answer',
+      manifest({ digest: 'md5:1' })], ['bad_answer',
+      manifest({ digest: `../../other/blobs/sha256:${'1'.repeat(64)}` })], ['too_large', manifest({ size: 1e10 })],
+    ['bad_answer',
+      Buffer.from('{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","layers":[]}'),
+      'application/vnd.oci.image.index.v1+json'], ['bad_answer',
+      Buffer.from('{"schemaVersion":2,"layers":[],"manifests":[]}')],
+    ['bad_answer', Buffer.from('{"schemaVersion":1}')], ['bad_answer', Buffer.from('not json')]
+  ]
+  for (const [code, bytes, type = 'application/json'] of table) {
+    server.answer = (request, response) => {
+      if (request.url?.includes('/blobs/') === true) response.end(layer)
+      else {
+        response.setHeader('docker-content-digest', sha256(bytes)).setHeader('content-type', type).end(
+          request.method === 'HEAD' ? undefined : bytes)
+      }
+    }
+    await sources.sync()
+    t.match(status(), { state: 'failed', error: { code } }, bytes.toString())
+  }
+  for (const [text, code] of [['<html>Sign in</html>', 'bad_answer'], ['{"token":1}', 'auth_failed']] as const) {
+    thief.answer = (_, response) => { response.end(text) }
+    server.answer = (_,
+      response) => {
+      response.writeHead(401,
+        { 'www-authenticate': `Bearer realm="${thief.url}/token",service="s"` }).end()
+    }
+    await sources.sync()
+    t.match(status(), { error: { code } }, text)
+  }
+  server.answer = (_, response) => { response.setHeader('docker-content-digest', `sha256:${'2'.repeat(64)}`).end('{}') }
+  await sources.sync()
+  t.match(status(), { error: { code: 'digest_mismatch' } })
+})
+
+t.test('K83: a later layer replaces files of an earlier one, and what lies outside of the path is no matter ' +
+  'of the source', async (t) => {
+  const { address, push } = await startRegistry(t)
+  const base = await tarGzOf([
+    ['bin/sh', 'x'], ['bin/ash', { type: 'link', linkname: 'bin/sh' }], ['lib',
+      { type: 'symlink', linkname: '/usr/lib' }],
+    ['dev/null', { type: 'character-device' }], ['etc/.wh.old', ''], ['opt/skills/a/SKILL.md', skillText('a')]
+  ])
+  const top = await tarGzOf([
+    ['./opt/skills/a/x.txt', 'x'], ['./opt/skills/a/y.txt', { type: 'link', linkname: 'opt/skills/a/x.txt' }],
+    ['./opt/skills/a/SKILL.md', skillText('a', 'New.\n')]
+  ])
+  const first = push('1', [[TAR_LAYER, base], [TAR_LAYER, top]])
+  const { sources, status, skills } = await openSources(t, [sourceAt(`${address}:1#opt/skills`)])
+  t.match(status(), { state: 'ok', skills: 1 })
+  for (const [what, code, layers] of [
+    ['no layer', 'bad_archive', []],
+    ['another compression', 'bad_archive', [['application/vnd.oci.image.layer.v1.tar+zstd', Buffer.from('x')]]],
+    ['a layer that removes a file of another', 'refused_tree',
+      [[TAR_LAYER, base], [TAR_LAYER, await tarGzOf([['opt/skills/a/.wh.x.txt', '']])]]]
+  ] satisfies ReadonlyArray<readonly [string, string, Parameters<typeof push>[1]]>) {
+    push('1', layers)
+    await sources.sync()
+    t.match(status(), { state: 'stale', revision: `1@${first}`, error: { code } }, what)
+  }
+  t.strictSame((await skills.read('a', (skill) => skill.manifest())).files.map(({ path }) => path),
+    ['SKILL.md', 'x.txt', 'y.txt'])
+  t.match(await textOf(() => skills.read('a', (skill) => skill.mainFile('SKILL.md'))), /New/)
+})
+
+t.test('K84: a realm gets credentials on the host of the registry, and where Docker Hub and ' +
+  'GitLab have theirs', async (t) => {
+  for (const [realm, registry, expected] of [
+    ['ghcr.io', 'ghcr.io', true], ['localhost', 'localhost', true], ['auth.docker.io', 'registry-1.docker.io', true],
+    ['gitlab.com', 'registry.gitlab.com', true],
+    ['gitlab.team.example', 'registry.team.example', false], ['a.co.uk', 'b.co.uk', false], ['registry.gitlab.com',
+      'gitlab.com', false], ['auth.docker.io', 'ghcr.io', false],
+    ['evilgitlab.com', 'registry.gitlab.com', false], ['gitlab.com.evil.example', 'registry.gitlab.com', false],
+    ['com', 'registry.gitlab.com', false], ['10.0.0.1', '192.0.0.1', false], ['[::1]', '[::2]', false]
+  ] as const) t.equal(mayHaveCredentials(realm, registry), expected, `${realm} for ${registry}`)
+})
+
+t.test('K84: the credentials of docker login, from config.json or from a helper that it names', async (t) => {
+  const bin = t.testdir({ asked: '' })
+  const helper = (name: string, script: string): void => {
+    writeFileSync(join(bin, `docker-credential-${name}`), `#!/bin/sh\n${script}\n`)
+    chmodSync(join(bin, `docker-credential-${name}`), 0o755)
+  }
+  helper('good',
+    `[ "$1" = get ] && cat > '${bin}/asked'; echo '{"ServerURL":"x","Username":"AWS","Secret":"of the helper"}'`)
+  helper('none', 'echo "credentials not found in native keychain"; exit 1')
+  helper('bad', 'echo "hunter22-secret"; exit 1')
+  helper('token', 'echo \'{"Username":"<token>","Secret":"hunter22-secret"}\'')
+  helper('text', 'echo hunter22-secret')
+  helper('nobody', 'echo \'{"Secret":"hunter22-secret"}\'')
+  const server =
+    await startServer(t, (_, response) => { response.writeHead(401, { 'www-authenticate': 'Basic realm="r"' }).end() })
+  const host = new URL(server.url).host
+  const env = { PATH: `${bin}${delimiter}${process.env['PATH']}`, DOCKER_CONFIG: bin }
+  const { sources, status, log } = await openSources(t, [sourceAt(`oci://${host}/team/skills:1`)], { env })
+  const basic = (text: string): string => `Basic ${Buffer.from(text).toString('base64')}`
+  const table: ReadonlyArray<readonly [config: object | string, authorization: string | undefined, reason?: string]> = [
+    [{ auths: { [host]: { auth: 'YTpi' } }, credHelpers: { [host]: 'good' } }, basic('a:b')],
+    [{ auths: { [host]: {} }, credHelpers: { [host]: 'good' }, credsStore: 'bad' }, basic('AWS:of the helper')],
+    [{ credHelpers: { 'other.example': 'bad' }, credsStore: 'good' }, basic('AWS:of the helper')],
+    [{ credsStore: 'none' }, undefined],
+    [{ credsStore: 'absent' }, undefined,
+      'docker-credential-absent, which config.json of Docker names, gives no credentials'],
+    [{ credsStore: 'bad' }, undefined,
+      'docker-credential-bad, which config.json of Docker names, gives no credentials'],
+    [{ credsStore: 'token' }, undefined,
+      'docker-credential-token gives no user and secret: set a user and a password or access token with auth'],
+    [{ credsStore: 'text' }, undefined,
+      'docker-credential-text, which config.json of Docker names, gives no credentials'],
+    [{ credsStore: 'nobody' }, undefined,
+      'docker-credential-nobody gives no user and secret: set a user and a password or access token with auth'],
+    [{ credsStore: '../good' }, undefined, 'config.json of Docker has a helper whose name is not a plain word'],
+    ['{', undefined, 'config.json of Docker is not JSON']
+  ]
+  for (const [config, authorization, reason] of table) {
+    const label = JSON.stringify(config)
+    writeFileSync(join(bin, 'config.json'), typeof config === 'string' ? config : label)
+    const before = server.requests.length
+    await sources.sync()
+    t.strictSame(
+      server.requests.slice(before).map(({ headers }) => headers.authorization).filter((value) =>
+        value !== undefined), authorization === undefined ? [] : [authorization], label)
+    t.match(status(),
+      {
+        state: 'failed',
+        error: reason === undefined
+          ? { code: 'auth_failed' }
+          : { code: 'secret_missing', message: reason }
+      }, label)
+  }
+  t.equal(readFileSync(join(bin, 'asked'), 'utf8'), host)
+  writeFileSync(join(bin, 'config.json'),
+    JSON.stringify({ auths: { 'https://index.docker.io/v1/': { auth: 'YTpi' } } }))
+  t.strictSame(await dockerCredentials('docker.io', env, AbortSignal.timeout(60_000)),
+    { authorization: basic('a:b') }, 'as docker login calls its own registry')
+  t.notMatch(JSON.stringify([log, status()]), /hunter22/)
+})
+
+const ACCESS_KEY = 'AKIDEXAMPLE'
+const SECRET = 'hunter22-secret'
+const PAGE = 3
+
+interface Store {
+  readonly url: string
+  readonly objects: Map<string, string>
+  readonly gets: string[]
+  /** Called before each answer; true: it answered. */
+  before: (request: IncomingMessage, response: ServerResponse, url: URL) => boolean
+}
+
+function etagOf (content: string): string {
+  return `"${createHash('md5').update(content).digest('hex')}"`
+}
+
+/** A bucket that keeps the protocol's rules: signatures, pages, conditions. */
+async function startStore (t: Test): Promise<Store> {
+  const objects = new Map<string, string>()
+  const store: Store = { url: '', objects, gets: [], before: () => false }
+  const server = await startServer(t, (request, response) => {
+    const url = new URL(request.url ?? '', store.url)
+    if (store.before(request, response, url)) return
+    void answer(request, response, url)
+  })
+
+  async function answer (request: IncomingMessage, response: ServerResponse, url: URL): Promise<void> {
+    if (!await isSigned(request, url)) {
+      response.writeHead(403).end('<Error><Code>SignatureDoesNotMatch</Code></Error>')
+      return
+    }
+    if (url.searchParams.get('list-type') === '2') {
+      list(response, url)
+      return
+    }
+    const key = decodeURIComponent(url.pathname.slice('/bucket/'.length))
+    store.gets.push(key)
+    const content = objects.get(key)
+    if (content === undefined) response.writeHead(404).end()
+    else if (request.headers['if-none-match'] === etagOf(content)) response.writeHead(304).end()
+    else if (request.headers['if-match'] !== undefined &&
+      request.headers['if-match'] !== etagOf(content)) response.writeHead(412).end()
+    else response.setHeader('etag', etagOf(content)).end(content)
+  }
+
+  function list (response: ServerResponse, url: URL): void {
+    const keys = [...objects.keys()].filter((key) => key.startsWith(url.searchParams.get('prefix') ?? '')).sort()
+    const start = Number(url.searchParams.get('continuation-token') ?? 0)
+    const page = keys.slice(start, start + PAGE).map(
+      (key) =>
+        `<Contents><Key>${encodeURIComponent(key)}</Key><ETag>&quot;${etagOf(objects.get(key) ?? '').slice(1, -1)}&quot;</ETag><Size>${Buffer.byteLength(objects.get(key) ?? '')}</Size></Contents>`).join('')
+    const more = start + PAGE < keys.length
+    response.end(
+      `<?xml version="1.0"?><ListBucketResult><EncodingType>url</EncodingType><IsTruncated>${String(more)}</IsTruncated>${more ? `<NextContinuationToken>${start + PAGE}</NextContinuationToken>` : ''}${page}</ListBucketResult>`)
+  }
+
+  return Object.assign(store, { url: server.url })
+}
+
+/** Signs the request again, from what arrived. */
+async function isSigned (request: IncomingMessage, url: URL): Promise<boolean> {
+  const names = /SignedHeaders=([^,]+)/.exec(request.headers.authorization ?? '')?.[1]?.split(';') ?? []
+  const headers =
+    Object.fromEntries(names.filter((name) => name !== 'host').map((name) => [name, String(request.headers[name])]))
+  const signer = new AwsV4Signer({
+    url: url.href,
+    method: 'GET',
+    accessKeyId: ACCESS_KEY,
+    secretAccessKey: SECRET,
+    service: 's3',
+    region: 'us-east-1',
+    headers,
+    datetime: String(request.headers['x-amz-date']),
+    allHeaders: true
+  })
+  return (await signer.sign()).headers.get('authorization') === request.headers.authorization
+}
+
+function sourceOf (t: Test, store: Store, more: object = {}) {
+  const secretFile = join(t.testdirName, 'secret')
+  writeFileSync(secretFile, SECRET)
+  return sourceAt('s3://bucket/team', { endpoint: store.url, auth: { username: ACCESS_KEY, secretFile }, ...more })
+}
+
+async function open (t: Test, store: Store, more: object = {}) {
+  t.testdir()
+  return await openSources(t, [sourceOf(t, store, more)])
+}
+
+function fill (store: Store): void {
+  for (const name of ['a', 'b', 'c']) store.objects.set(`team/skills/${name}/SKILL.md`, skillText(name))
+  store.objects.set('team/skills/a/notes & more.txt', 'one')
+  store.objects.set('other/skills/x/SKILL.md', skillText('x'))
+}
+
+t.test('K83: a prefix of a bucket, of which only what changed is fetched', async (t) => {
+  const store = await startStore(t)
+  fill(store)
+  const { skills, sources, status } = await open(t, store)
+  t.match(status(), { state: 'ok', skills: 3 })
+  t.equal(await textOf(() => skills.read('a', (skill) => skill.file('notes & more.txt'))), 'one')
+  const before = store.gets.length
+  await sources.sync()
+  t.equal(store.gets.length, before, 'nothing new is a listing')
+  store.objects.set('team/skills/b/SKILL.md', skillText('b', 'Other.\n'))
+  store.objects.delete('team/skills/c/SKILL.md')
+  await sources.sync()
+  t.strictSame(store.gets.slice(before), ['team/skills/b/SKILL.md'])
+  t.strictSame(await skills.list(), ['a', 'b'])
+})
+
+t.test('K85: half of an upload is not served with a marker, and one that is not in the bucket is named', async (t) => {
+  const store = await startStore(t)
+  fill(store)
+  const { skills, sources, status } = await open(t, store, { marker: '.revision' })
+  t.match(status(), { state: 'failed', error: { code: 'not_found', message: 'the marker is not in the bucket' } })
+  const document = () => textOf(() => skills.read('a', (skill) => skill.mainFile('SKILL.md')))
+  for (const [revision, text] of [['1', 'First.'], ['1', 'Half.'], ['2', 'Half.']] as const) {
+    store.objects.set('team/.revision', revision)
+    store.objects.set('team/skills/a/SKILL.md', skillText('a', `${text}\n`))
+    await sources.sync()
+    t.match(await document(), revision === '1' ? /First/ : /Half/)
+  }
+})
+
+t.test('K83: a secret without the id of its key ends the start', async (t) => {
+  const secretFile = join(t.testdir({ secret: SECRET }), 'secret')
+  await t.rejects(openSources(t, [sourceAt('s3://bucket/team', { name: 'team', auth: { secretFile } })]),
+    { message: 'the source team needs auth.username: the id of the access key' })
+})
+
+t.test('K85: a bucket that changes while it is read, lists wrong or refuses keeps the last state', async (t) => {
+  const store = await startStore(t)
+  fill(store)
+  const { sources, status, log } = await open(t, store)
+  const faults: ReadonlyArray<readonly [string, Store['before']]> = [
+    ['changing', (_, __, url) => {
+      if (url.pathname.endsWith('SKILL.md')) {
+        store.objects.set('team/skills/b/SKILL.md', skillText('b', `${Math.random()}\n`))
+      }
+      return false
+    }],
+    ['bad_answer',
+      (_, response) => Boolean(response.end('<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>'))],
+    ['bad_answer',
+      (_, response) => Boolean(response.end('<ListBucketResult><Contents><Key>x</Key></Contents></ListBucketResult>'))],
+    ['bad_answer',
+      (_,
+        response) => Boolean(
+        response.end(
+          '<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>a</NextContinuationToken></ListBucketResult>'))],
+    ['bad_answer',
+      (_,
+        response) => Boolean(
+        response.end(
+          '<ListBucketResult><Contents><Key>other/SKILL.md</Key><ETag>"1"</ETag><Size>1</Size></Contents></ListBucketResult>'))],
+    ['bad_answer',
+      (_,
+        response) => Boolean(
+        response.end(
+            `<ListBucketResult>${'<Contents><Key>team/x/SKILL.md</Key><ETag>"1"</ETag><Size>1</Size></Contents>'.repeat(2)}</ListBucketResult>`))],
+    ['bad_answer', (_, response) => Boolean(response.end('<ListBucketResult>busy</ListBucketResult>'))],
+    ['bad_answer', (_, response) => Boolean(response.end('<ListBucketResult/><ListBucketResult/>'))],
+    ['bad_answer', (_, response) => Boolean(response.end('<html><br>Sign in</html'))],
+    // A proxy that breaks off says the same as one that has sent all.
+    ...['', '<IsTruncated>false</IsTruncated>',
+      '<Contents><Key>team/skills/a/SKILL.md</Key><ETag>"1"</ETag><Size>1</Size></Contents>'].map((begin) =>
+      ['bad_answer',
+        (_, response) =>
+          Boolean(
+            response.end(
+              `<?xml version="1.0"?><ListBucketResult>${begin}`))] as const satisfies readonly [string, Store['before']]),
+    ['changing',
+      (_, response, url) => url.pathname.endsWith('SKILL.md') &&
+        Boolean(response.setHeader('etag', '"1"').end('other bytes than those of the size that was listed'))],
+    ['auth_failed', (_, response) => Boolean(response.writeHead(403).end(SECRET))],
+    ['unreachable', (_, response) => Boolean(response.writeHead(503).end())]
+  ]
+  for (const [index, [code, before]] of faults.entries()) {
+    store.objects.set('team/skills/b/SKILL.md', skillText('b', `Number ${index}.\n`))
+    store.before = before
+    await sources.sync()
+    t.match(status(), { state: 'stale', skills: 3, error: { code } }, code)
+  }
+  t.notMatch(JSON.stringify([log, sources.status]), /hunter22/)
+  store.before = () => false
+  await sources.sync()
+  const replica = await openSources(t, [sourceOf(t, store)], { stateDir: join(t.testdirName, 'replica') })
+  t.match(replica.status(), { state: 'ok', revision: status().revision }, 'another replica has the same revision')
+})
+
+t.test('K85: a refusal has the code that the service gives as its reason, and nothing else of ' +
+  'what it says', async (t) => {
+  const store = await startStore(t)
+  fill(store)
+  const { sources, status, log } = await open(t, store)
+  const unnamed = 'the host refuses the credentials'
+  for (const [answer, body, code, message] of [
+    [403, '<?xml version="1.0"?>\n<Error><Code>RequestTimeTooSkewed</Code><Message>CANARY</Message></Error>',
+      'auth_failed', 'the host refuses the request: RequestTimeTooSkewed'],
+    [401, '<Error><Code>InvalidAccessKeyId</Code></Error>', 'auth_failed',
+      'the host refuses the request: InvalidAccessKeyId'],
+    [400, '<Error><Code>ExpiredToken</Code></Error>', 'bad_answer', 'the host refuses the request: ExpiredToken'],
+    [403, '<Error><Code>CANARY https://canary.example</Code></Error>', 'auth_failed', unnamed],
+    [403, `<Error><Code>${'CANARY'.repeat(20)}</Code></Error>`, 'auth_failed', unnamed],
+    [403, `${' '.repeat(100_000)}<Error><Code>CANARY</Code></Error>`, 'auth_failed', unnamed],
+    [403, '', 'auth_failed', unnamed]
+  ] as const) {
+    store.before = (_, response) => Boolean(response.writeHead(answer).end(body))
+    await sources.sync()
+    t.match(status(), { state: 'stale', error: { code, message } }, message)
+  }
+  store.before = (_, response) => {
+    response.writeHead(403).write('<Error>')
+    setImmediate(() => { response.destroy() })
+    return true
+  }
+  await sources.sync()
+  t.match(status(), { error: { code: 'auth_failed', message: unnamed } }, 'a body that breaks off')
+  t.notMatch(JSON.stringify([log, sources.status]), /CANARY/)
+  t.match(JSON.stringify(log), /RequestTimeTooSkewed/)
+})
+
+t.test('K85: keys that no folder holds are left out one by one, and named', async (t) => {
+  const store = await startStore(t)
+  fill(store)
+  for (const key of [`team/skills/a/${'n'.repeat(256)}`, 'team/skills/a//x', 'team/../x', 'team/skills/a/../y',
+    'team/skills/b', 'team/skills/c/', `team/skills/a/${'d/'.repeat(20)}x`]) {
+    store.objects.set(key, key.endsWith('/') ? '' : 'x')
+  }
+  const { status } = await open(t, store)
+  t.match(status(), { state: 'ok', skills: 3, left_out: { count: 6 } })
+})
+
+t.test('K85: an object that is too large is left out for its size, and not for its name', async (t) => {
+  const store = await startStore(t)
+  fill(store)
+  store.before = (_, response, url) => url.searchParams.has('list-type') &&
+    Boolean(response.end(`<ListBucketResult><IsTruncated>false</IsTruncated>${[
+    ['team/skills/a/SKILL.md', Buffer.byteLength(skillText('a'))], ['team/skills/a/model.bin', 50 * 1_048_576 + 1], ['team/skills/a/../y', 50 * 1_048_576 + 1]
+  ].map(([key, size]) => `<Contents><Key>${key}</Key><ETag>${etagOf(skillText('a')).replaceAll('"', '&quot;')}</ETag><Size>${size}</Size></Contents>`).join('')}</ListBucketResult>`))
+  const { status } = await open(t, store)
+  t.match(status(), {
+    state: 'ok',
+    skills: 1,
+    left_out: {
+      count: 2,
+      first: [{ path: 'team/skills/a/../y', reason: 'unsafe_name' },
+        { path: 'team/skills/a/model.bin', reason: 'bound_reached' }]
+    }
+  })
+})
+
+t.test('K85: a listing that is larger than any honest one is not kept in memory', async (t) => {
+  const store = await startStore(t)
+  let page = 0
+  const padding = `<!--${'x'.repeat(40 * 1_048_576)}-->`
+  store.before = (_, response) => Boolean(response.end('<ListBucketResult><IsTruncated>true</IsTruncated>' +
+    `<NextContinuationToken>${++page}</NextContinuationToken>${padding}</ListBucketResult>`))
+  const { status } = await open(t, store)
+  t.match(status(), {
+    state: 'failed', error: { code: 'too_large', message: /a listing of more than 134217728 bytes/ }
+  })
+})
+
+t.test('K83: the region of a bucket is that of the variable, and us-east-1 when it is unset or empty', async (t) => {
+  const lookup = t.capture(dns, 'lookup',
+    (_host: string, _options: object, done: (error: Error) => void) => { done(new Error('there is no network')) })
+  for (const env of [{}, { AWS_REGION: '' }, { AWS_REGION: 'eu-west-1' }]) {
+    const bucket = await openBucket(sourceAt('s3://bucket/team') as S3Source, env, AbortSignal.timeout(60_000))
+    await t.rejects(bucket.list('team/'))
+  }
+  t.strictSame(lookup().map(({ args: [host] }) => host),
+    ['s3.us-east-1.amazonaws.com', 's3.us-east-1.amazonaws.com', 's3.eu-west-1.amazonaws.com'])
+})
+
+t.test('K85: a listing that lacks objects makes no skill go until another one says the same, and one that ' +
+  'contradicts itself is refused', async (t) => {
+  const store = await startStore(t)
+  fill(store)
+  const { sources, status, skills } = await open(t, store)
+  const { revision } = status()
+  const listed = [...store.objects.keys()].filter((key) => key.startsWith('team/')).sort().map(
+    (key) =>
+      `<Contents><Key>${encodeURIComponent(key)}</Key><ETag>${etagOf(store.objects.get(key) ?? '')}</ETag><Size>${Buffer.byteLength(store.objects.get(key) ?? '')}</Size></Contents>`)
+  const [first = '', notes = '', , ...rest] = listed
+  let isFirst = true
+  const pages: ReadonlyArray<readonly [what: string, code: string, page: () => string]> = [
+    ['whole the next time', 'changing', () => {
+      const page = isFirst ? [first, notes, ...rest] : listed
+      isFirst = false
+      return `<EncodingType>url</EncodingType><IsTruncated>false</IsTruncated>${page.join('')}`
+    }],
+    ['no word of whether it ends', 'bad_answer', () => `<EncodingType>url</EncodingType>${first}`],
+    ['neither yes nor no', 'bad_answer', () => `<EncodingType>url</EncodingType><IsTruncated>1</IsTruncated>${first}`]
+  ]
+  for (const [what, code, page] of pages) {
+    store.before = (_, response, url) =>
+      url.searchParams.has('list-type') && Boolean(response.end(`<ListBucketResult>${page()}</ListBucketResult>`))
+    await sources.sync()
+    t.match(status(), { state: 'stale', revision, skills: 3, error: { code } }, what)
+    t.strictSame(await skills.list(), ['a', 'b', 'c'], what)
+  }
+  store.before = () => false
+  for (const key of store.objects.keys()) if (key.startsWith('team/skills/b/')) store.objects.delete(key)
+  await sources.sync()
+  t.match(status(), { state: 'ok', skills: 2 }, 'what is gone twice is gone')
+})
