@@ -45,13 +45,13 @@ export async function checkSkillsFolder (
     JSON.stringify(isBareWord(parent) ? `./${parent}` : parent))
 }
 
-/** The name of the main file of a folder that is itself a skill. */
+/** Returns the name of the main file of a folder that is itself a skill. */
 export async function mainFileIn (folder: string): Promise<string | undefined> {
   const entries = await readdir(folder, { withFileTypes: true }).catch(() => [])
   return mainFileAmong(entries.filter((entry) => !entry.isDirectory()).map(({ name }) => name))
 }
 
-/** Whether a folder is itself a skill, or has skills right below it. */
+/** Returns whether a folder is itself a skill, or has skills directly below it. */
 export async function hasSkills (folder: string): Promise<boolean> {
   if (await mainFileIn(folder) !== undefined) return true
   const entries = await readdir(folder, { withFileTypes: true }).catch(() => [])
@@ -62,7 +62,7 @@ export async function hasSkills (folder: string): Promise<boolean> {
 }
 
 /**
- * What authors mean without a path: `./skills`, else the skill or the folder of skills that they are in.
+ * Returns the default path of authors' commands: `./skills`, else the skill or the folder of skills that they are in.
  * @throws ConfigError when neither is there
  */
 export async function defaultPath (cwd: string): Promise<string> {
@@ -101,7 +101,7 @@ async function checkWorkingFolder (cwd: string): Promise<void> {
 }
 
 /**
- * The settings of a command that takes folders as `serve` does.
+ * Reads the settings of a command that takes folders as `serve` does.
  * @throws ConfigError
  */
 export async function readConfig (

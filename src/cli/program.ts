@@ -194,7 +194,7 @@ zsh   source <(skillserve completion zsh)`)
   return program
 }
 
-/** Of a repeated flag all values are kept. */
+/** Collects the values of a repeated flag. */
 function collect (value: string, before: readonly string[] = []): readonly string[] {
   return [...before, value]
 }
@@ -209,7 +209,7 @@ function parseCount (value: string): number {
   throw new InvalidArgumentError('It must be a whole number.')
 }
 
-/** The flag of a setting, if it has one. Its value is checked with those of the environment. */
+/** Adds the flag of a setting, if it has one. Its value is checked later, with the environment. */
 function addSetting (command: Command, setting: Setting): void {
   const { argument = '', alone, separator, words } = setting
   if (!argument.startsWith('--')) return
@@ -225,7 +225,7 @@ function describe ({ variable, default: fallback, meaning }: Setting): string {
   return `${meaning.replaceAll('`', '')} (${variable}${fallback === undefined ? '' : `, default ${fallback}`})`
 }
 
-/** The settings that no flag has. */
+/** Lists the settings without a flag. */
 function variablesHelp (command: Command): string {
   const helper = command.createHelp()
   helper.prepareContext({ helpWidth: HELP_WIDTH })

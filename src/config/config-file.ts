@@ -116,7 +116,7 @@ function toRoot (entry: SourceEntry, at: YamlPath, file: YamlFile<unknown>): Roo
   }
 }
 
-/** The keys that an entry may have. */
+/** Returns the keys that an entry may have. */
 function keysOf (kind: typeof SOURCE_KINDS[number] | undefined, layout = 'flat'): readonly string[] {
   if (kind === undefined) return ['folder', 'name', 'layout', ...layout === 'flat' ? [] : SEARCH_KEYS]
   const common = Object.keys(CommonSchema.properties).filter((key) => key !== 'webhook' || kind.takesHooks === true)

@@ -127,7 +127,7 @@ export const SETTINGS = {
   auditSalt: setting({
     parse: (text: string) => text.length >= 16 ? text : undefined, mustBe: 'a text of at least 16 characters'
   }, { variable: 'AUDIT_SALT', isSecret: true },
-  'a secret: the audit log then has HMACs in place of names and addresses of callers', 'operations.md#audit-log'),
+  'a secret: the audit log then has HMACs instead of names and addresses of callers', 'operations.md#audit-log'),
   auditRequired: setting(BOOLEAN, { variable: 'AUDIT_REQUIRED', default: 'false' },
     '`true` refuses reads while the audit log cannot be written', 'operations.md#audit-log'),
   limits: setting(oneOf('auto', 'on', 'off'), { variable: 'LIMITS', default: 'auto' },

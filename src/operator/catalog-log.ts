@@ -6,10 +6,10 @@ import { allowingSetting, SKIPPED } from './skipped.ts'
 import { type CoreLog, SILENT } from '../core/shared/log.ts'
 import type { Finding } from '../core/shared/skill.ts'
 
-/** Skipped entries get a line each, up to so many of one listing. */
+/** Skipped entries of one listing that get a line each; the rest is counted. */
 const MAX_SKIPPED_LINES = 20
 
-/** Called with the entries of a root that could be skills and are none, when there are others than before. */
+/** Receives the entries of a root that could be skills and are skipped, when there are new ones. */
 export type OnSkipped = (entries: readonly SkippedEntry[]) => void
 
 /** Logs each transition of a root, each skipped entry, and each change of why a skill is invalid. */

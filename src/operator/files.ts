@@ -12,8 +12,8 @@ const MAX_FILE_BYTES = 16 * 1_048_576
 const FLAGS = constants.O_RDONLY | constants.O_NONBLOCK
 
 /**
- * The bytes of a file that an operator has named.
- * @throws {Error} of the system, or for what is not a regular file or too large
+ * Reads a file that an operator has named.
+ * @throws {Error} of the system, for a file that is not regular, and for one that is too large
  */
 export async function readRegularFile (path: string): Promise<Buffer> {
   const file = await open(path, FLAGS)
@@ -37,7 +37,7 @@ export async function replaceFile (path: string, text: string, shown = path): Pr
   try {
     const target = await realPathOf(path)
     const stats = await stat(target).catch(() => undefined)
-    // By root, `--out /dev/stdout` would replace the device.
+    // For root, `--out /dev/stdout` would replace the device.
     if (stats?.isFile() === false && !stats.isDirectory()) throw new Error('it is not a regular file')
     await replaceEntry(target, text, stats)
   } catch (error) {
@@ -46,7 +46,7 @@ export async function replaceFile (path: string, text: string, shown = path): Pr
 }
 
 /**
- * Writes a file in place of what has this name, which may be a link.
+ * Replaces the file or link of this name.
  * @param like has the owner and mode of the file
  */
 export async function replaceEntry (path: string, text: string, like?: Stats): Promise<void> {
@@ -66,14 +66,14 @@ export async function replaceEntry (path: string, text: string, like?: Stats): P
   }
 }
 
-/** Where a file or folder is, or would be made. A link that leads nowhere yet is followed. */
+/** Returns the real path of a file or folder that may not exist yet. Dangling links are followed. */
 async function realPathOf (path: string): Promise<string> {
   try {
     return await realpath(path)
   } catch (error) {
     const parent = dirname(path)
     if (parent === path) return path
-    // Of links in a circle, the code is another.
+    // Links in a circle fail with ELOOP.
     const target = errorCode(error) === 'ENOENT' ? await readlink(path).catch(() => undefined) : undefined
     if (target !== undefined) return await realPathOf(resolve(await realPathOf(parent), target))
     return resolve(await realPathOf(parent), path.slice(parent.length).replace(/^[/\\]+/, ''))
@@ -84,7 +84,7 @@ export function isWithin (path: string, folder: string): boolean {
   return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep)
 }
 
-/** From where the caller is, with `/` on every platform; absolute for what lies elsewhere. */
+/** Returns a path relative to the working folder, with `/` on every platform; outside of it, the absolute path. */
 export function shownPath (cwd: string, path: string): string {
   const shown = relative(cwd, path)
   if (shown === '') return '.'
@@ -92,7 +92,7 @@ export function shownPath (cwd: string, path: string): string {
 }
 
 /**
- * What lies among skills is served as one of their files, and their authors may be able to write it.
+ * Refuses a file of the service inside a folder of skills: it would be served, and authors could write it.
  * @param setting that names the path
  * @param folders those of the skills, and those into which links may lead
  * @throws ConfigError for a path inside one of them
@@ -107,9 +107,9 @@ export async function checkNotServed (path: string, setting: string, folders: re
   }
 }
 
-/** Why a file or folder cannot be read or written: `ENOENT: no such file or directory`. */
+/** Returns why a file cannot be read or written: `ENOENT: no such file or directory`. */
 export function reasonOf (error: unknown): string {
   const message = error instanceof Error ? error.message : String(error)
-  // The paths at the end are not those that the operator has given.
+  // The message ends with resolved paths, which the operator has not written.
   return errorCode(error) === '' ? message : message.replace(/, .*$/s, '')
 }

@@ -8,7 +8,7 @@ import { readRegularFile } from './files.ts'
 import type { Prepared } from './prepared.ts'
 import { readTextFile } from './yaml-file.ts'
 
-/** Pause between two looks at the disk, and between a change and the reading, in milliseconds. */
+/** Pause between two checks of the disk, and between a change and the reading, in milliseconds. */
 const CHECK_MS = 400
 
 /** Reads a file that the text of another one names. */
@@ -20,7 +20,7 @@ type ParseFile<Value> = (path: string, text: string, readNamed: ReadNamed) => Va
 interface FollowedOptions {
   /** What the log and /readyz call it: `the lock`. */
   readonly name: string
-  /** That names the file: `PORT or --port`. */
+  /** The setting that names the file: `PORT or --port`. */
   readonly setting: string
   readonly path: string
   readonly log?: CoreLog
@@ -124,7 +124,7 @@ export class FollowedFile<Value> extends EventEmitter<{ changed: [Value], failed
     for (const path of paths) {
       if (this.#watched.has(path)) continue
       watchFile(path, { interval: CHECK_MS, persistent: false }, this.#readLater)
-      // It may have changed between its reading and the first look.
+      // It may have changed between its reading and the first check.
       this.#readLater()
     }
     this.#watched = paths

@@ -1,7 +1,7 @@
 import { userInfo } from 'node:os'
 import type { Environment } from './setting.ts'
 
-/** The user's home folder; undefined for a user who has none, as in many containers. */
+/** Returns the user's home folder; undefined for a user without one, as in many containers. */
 export function homeOf (env: Environment): string | undefined {
   if (env['HOME']) return env['HOME']
   try {

@@ -11,7 +11,7 @@ export function readPackageVersion (): string {
   return (JSON.parse(text) as { readonly version: string }).version
 }
 
-/** The git commit that `dist` was built from; undefined where that is not known. */
+/** Returns the git commit that `dist` was built from, if it is known. */
 export function readCommit (): string | undefined {
   try {
     return readFileSync(new URL('../commit', import.meta.url), 'utf8').trim() || undefined

@@ -6,13 +6,13 @@ export class ConfigError extends Error {
   override readonly name: string = 'ConfigError'
 }
 
-/** The variables of the process. Only the command line reads them there, and hands them down. */
+/** The environment of the process. Only the command line reads it, and passes it on. */
 export type Environment = Readonly<Record<string, string | undefined>>
 
 export interface Setting {
   /** The value that a text stands for, undefined for a text that stands for none. Relative paths start at `cwd`. */
   readonly parse: (text: string, cwd: string) => unknown
-  /** The texts that there are, where these are words. */
+  /** All texts that are allowed, where these are words. */
   readonly words?: readonly string[]
   /** Completes the sentence "PORT must be …". */
   readonly mustBe: string
@@ -35,19 +35,19 @@ export interface Setting {
 
 const MAX_QUOTED_CHARACTERS = 80
 
-/** A text of somebody's, on one line whatever is in it. */
+/** Quotes a foreign text on one line, whatever is in it. */
 export function quote (text: string): string {
   const shown = text.length > MAX_QUOTED_CHARACTERS ? `${text.slice(0, MAX_QUOTED_CHARACTERS)}…` : text
   return printable(JSON.stringify(shown))
 }
 
-/** The end of a sentence about an unknown word: the nearest known word, if one is near. */
+/** Ends a sentence about an unknown word with the nearest known word, if one is near. */
 export function didYouMean (word: string, words: readonly string[]): string {
   const near = nearest(word, words)
   return near === undefined ? '' : `, did you mean ${quote(near)}?`
 }
 
-/** What is wrong with a name that no folder of skills has. */
+/** Returns what is wrong with a name that no folder of skills has. */
 export function noSuchRoot (name: string, roots: readonly string[]): string {
   const all = `there ${roots.length === 1 ? 'is only' : 'are'} ${roots.map(quote).join(', ')}`
   return `is not the name of a folder of skills: ${all}${didYouMean(name, roots)}`

@@ -2,7 +2,7 @@ import type { SkippedEntry } from '../core/roots/list-root.ts'
 import { printable, quote } from '../core/shared/text.ts'
 import { shellWord } from './shell-word.ts'
 
-/** Why an entry of a folder of skills is none of its skills. */
+/** Reasons why an entry of a folder of skills is skipped. */
 export const SKIPPED: Readonly<Record<SkippedEntry['reason'], string>> = {
   outside: 'the link leads out of the folder',
   nothing: 'the link leads to no folder that may be a skill',
@@ -11,7 +11,7 @@ export const SKIPPED: Readonly<Record<SkippedEntry['reason'], string>> = {
   ignored: 'the .skillignore of the folder names it'
 }
 
-/** The same as a sentence without a full stop. None for what is left out on purpose, by a .skillignore. */
+/** Returns the reason and its remedy as a sentence; none for what a .skillignore leaves out on purpose. */
 export function describeSkipped ({ name, reason, target = '' }: SkippedEntry): readonly string[] {
   if (reason === 'ignored') return []
   const setting = allowingSetting(target)
@@ -20,7 +20,7 @@ export function describeSkipped ({ name, reason, target = '' }: SkippedEntry): r
   return [`${quote(name)} is left out, since ${SKIPPED[reason]}${remedy}`]
 }
 
-/** The setting that would allow a link to this folder alone, for a shell. None for the root of the file system. */
+/** Returns the flag that would allow links to this folder alone; none for the root of the file system. */
 export function allowingSetting (target: string): string | undefined {
   return target === '/' ? undefined : `--allow-links ${shellWord(target)}`
 }

@@ -8,11 +8,11 @@ import { ConfigError, didYouMean, quote } from './setting.ts'
 /** Where a value is in a document: keys of mappings, positions in lists. */
 export type YamlPath = ReadonlyArray<string | number>
 
-/** A file of an operator's, read and checked against its schema. */
+/** A file of an operator that was read and checked against its schema. */
 export interface YamlFile<Value> {
   readonly path: string
   readonly value: Value
-  /** The line of a key or an item, counted from 1; of something that is not there, the line of what should hold it. */
+  /** The line of a key or an item, counted from 1; for one that is missing, that of its parent. */
   lineOf (path: YamlPath): number
   /** `FILE:LINE: KEY sentence`, for what a schema cannot say. */
   error (path: YamlPath, sentence: string): ConfigError
@@ -44,7 +44,7 @@ export async function readTextFile (path: string, setting?: string): Promise<str
   }
 }
 
-/** One for all: each schema is compiled once, and a file may be read again after each of its changes. */
+/** Compiles each schema once, however often its file is read again. */
 const ajv = new Ajv({ allErrors: true, verbose: true, strict: false, validateSchema: false, addUsedSchema: false })
 
 /**
@@ -81,7 +81,7 @@ export function parseYamlFile<Schema extends TSchema> (
   throw file.error(at, sentence)
 }
 
-/** Where a key or an item begins; of something that is not there, what should hold it. */
+/** Returns where a key or an item begins; for one that is missing, where its parent begins. */
 function offsetOf (document: Document.Parsed, path: YamlPath): number {
   const key = path.at(-1)
   if (key === undefined) return 0
@@ -99,7 +99,7 @@ function nameOf (path: YamlPath): string {
   }).join('')
 }
 
-/** What is wrong, in the words of an operator. A schema's `title` completes the sentence "must be …". */
+/** Describes an error of ajv to an operator. A schema's `title` completes the sentence "must be …". */
 function complaintOf (
   { instancePath, keyword, params, message = '', parentSchema, data }: ErrorObject
 ): { readonly at: YamlPath, readonly sentence: string } {
@@ -117,7 +117,7 @@ function complaintOf (
   return { at, sentence: `must be ${expected}${typeof data === 'string' ? didYouMean(data, words) : ''}` }
 }
 
-/** The path behind a JSON pointer (RFC 6901). */
+/** Parses a JSON pointer (RFC 6901). */
 function pathOf (pointer: string): YamlPath {
   const keys = pointer.split('/').slice(1).map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
   return keys.map((key) => /^\d+$/.test(key) ? Number(key) : key)

@@ -14,10 +14,10 @@ import { printable } from '../core/shared/text.ts'
 import { implicitTypeOf } from '../verdicts/rules/portable-yaml.ts'
 import type { OpenedSkills } from './validate-skills.ts'
 
-/** Several too: behind the first one, no reader finds the frontmatter. */
+/** One or more byte order marks: after a second one, no reader finds the frontmatter. */
 const BYTE_ORDER_MARKS = /^\uFEFF+/
 
-/** CRLF, but none behind another CR: without it a second run would find one. */
+/** A CRLF that follows no other CR: otherwise a second run would find more to fix. */
 const LINE_END = /(?<!\r)\r\n/g
 
 /** A frontmatter that could be read. */
@@ -31,7 +31,7 @@ interface Fields {
 /** A part of the source that is replaced, by its offsets. */
 type Edit = readonly [start: number, end: number, text: string]
 
-/** Makes edits that are certain, and says what the result has to read as; undefined where there is nothing to do. */
+/** Returns edits that are certain, and the values of the frontmatter after them; undefined if there are none. */
 type Fix = (fields: Fields, folder: string) => { edits: readonly Edit[], values: Frontmatter } | undefined
 
 const FIXES: readonly Fix[] = [quoteImplicitTypes, renameFields, writeName, joinTools]
@@ -45,7 +45,7 @@ export function fixText (text: string, folder: string): { readonly text: string,
   const { start, end, bodyStart } = location
   const source = bytes.toString('utf8', start, end)
   const { findings } = parseFrontmatter(Buffer.from(source))
-  // A field that seems to be missing may stand in a part that is not read.
+  // A field that seems to be missing may be in a part that was not read.
   const left = findings.find((found) => preventsUse(found) && found.code !== 'frontmatter_empty')?.message
   if (left !== undefined) return { text: plain, left }
   const isRepaired = findings.some(({ code }) => code === 'yaml_repaired')
@@ -98,7 +98,7 @@ function readText (path: string): string | undefined {
   }
 }
 
-/** Undefined for what is no mapping of lines, and for what one of the two parsers refuses. */
+/** Parses a frontmatter; undefined if it is no block mapping, or if one of the two parsers refuses it. */
 function readFields (source: string): Fields | undefined {
   const { frontmatter: values, findings } = parseFrontmatter(Buffer.from(source))
   if (findings.some((found) => found.severity === 'error' && found.code !== 'frontmatter_empty')) return undefined
@@ -108,7 +108,7 @@ function readFields (source: string): Fields | undefined {
   return { source, values, document, items: contents?.items ?? [] }
 }
 
-/** A frontmatter after a fix; as it was, if it would not read as it has to. */
+/** Applies a fix, unless the frontmatter would then read differently from what the fix says. */
 function apply (fix: Fix, fields: Fields, folder: string): Fields {
   const { edits = [], values } = fix(fields, folder) ?? {}
   const source = edits.toSorted(([a], [b]) => b - a)
@@ -129,7 +129,7 @@ function quoteImplicitTypes ({ document, values }: Fields): ReturnType<Fix> {
   return { edits, values }
 }
 
-/** Gives fields of the format that are misspelt, or written in another case, their right names. */
+/** Renames misspelt fields of the format. */
 function renameFields ({ values, items }: Fields): ReturnType<Fix> {
   const right = misspeltFields(values)
   const edits = items.flatMap(({ key }): Edit[] => {

@@ -9,7 +9,7 @@ import { StringEnum } from '../schemas/typebox.ts'
 import { parseTargets, TARGET_WORDS, type TargetName } from '../verdicts/targets.ts'
 import { FAIL_ON, type FailOn } from './report.ts'
 
-/** What a project has chosen once. It lies next to the skills and in none of them, so it is never served. */
+/** The file with a project's choices. It is next to the skills and in none of them, so it is never served. */
 const PROJECT_FILE = '.skillserve.yaml'
 
 const ProjectSchema = Type.Object({
@@ -24,14 +24,14 @@ const BaselineSchema = Type.Record(
 )
 const MISSING_BASELINE = 'does not exist yet: --write-baseline writes it'
 
-/** What the flags of `validate` say otherwise. */
+/** Defaults for flags of `validate`. */
 interface ProjectChoices {
   readonly targets?: readonly TargetName[] | undefined
   readonly failOn?: FailOn | undefined
   readonly maxWarnings?: number | undefined
   /** Absolute. */
   readonly baseline?: string | undefined
-  /** Why that file cannot be read, if it is not there. */
+  /** The error for a baseline that does not exist. */
   readonly missingBaseline?: Error
 }
 
@@ -67,7 +67,7 @@ export async function readProjectFile (path: string, cwd: string): Promise<Proje
 function findProjectFile (path: string, cwd: string): string | undefined {
   const start = existsSync(path) && statSync(path).isDirectory() ? path : dirname(path)
   const isInside = !relative(cwd, start).split(sep).includes('..')
-  // Of a skill elsewhere, its own folder and the one that holds it.
+  // For a skill outside of the working folder: its own folder and the one above.
   const last = isInside ? resolve(cwd) : dirname(start)
   for (let folder = start; ; folder = dirname(folder)) {
     const file = join(folder, PROJECT_FILE)
@@ -80,6 +80,7 @@ function findProjectFile (path: string, cwd: string): string | undefined {
 export type Baseline = Map<string, ReadonlySet<string>>
 
 /**
+ * Reads a baseline.
  * @param file absolute; its paths begin at its folder
  * @throws {ConfigError} for a file that is not there, or has another shape
  */

@@ -42,12 +42,12 @@ export interface Reporter {
 
 interface ReporterOptions {
   readonly print: (text: string) => void
-  /** Undefined when the caller has chosen none. */
+  /** Undefined if the caller has chosen none. */
   readonly targets: readonly TargetName[] | undefined
   readonly hasColor: boolean
 }
 
-/** The formats of a report, each with what begins one. */
+/** Functions that begin a report, by its format. */
 export const REPORTERS = { text: reportText, json: reportJson, sarif: reportSarif, github: reportAnnotations } as const
 export type ReportFormat = keyof typeof REPORTERS
 
@@ -120,7 +120,7 @@ function reportText ({ print, targets, hasColor }: ReporterOptions): Reporter {
   }
 }
 
-/** CI services take some beginnings of a line for commands. */
+/** Returns a printable path that does not begin like a command of a CI service. */
 function shown (path: string): string {
   const text = printable(path)
   return /^(?:::|##)/.test(text) ? `./${text}` : text
@@ -159,7 +159,7 @@ function reportAnnotations ({ print }: ReporterOptions): Reporter {
   }
 }
 
-/** GitHub's code scanning takes so many in one run. */
+/** Most results in a run that GitHub's code scanning accepts. */
 const MAX_RESULTS = 25_000
 const SCHEMA = 'https://json.schemastore.org/sarif-2.1.0.json'
 /** What ends the text of a link (SARIF 2.1.0 §3.11.6), and the backslashes before it, which may escape it. */

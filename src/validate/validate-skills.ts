@@ -12,11 +12,11 @@ import { type FailOn, type Reporter, SEVERITIES, type Totals } from './report.ts
 export interface OpenedSkills {
   readonly folder: string
   readonly skills: SkillManager
-  /** Of those that are read. */
+  /** Names of the skills to read. */
   readonly names: readonly string[]
   /** Whether the caller has named this skill, and not the folder. */
   readonly isOneSkill: boolean
-  /** What reports call a skill. */
+  /** Returns the path of a skill in reports. */
   readonly pathOf: (skillPath: string, name: string) => string
 }
 
@@ -26,13 +26,13 @@ interface ValidateOptions {
   readonly reporter: Reporter
   /** Findings of at least this severity are reported. */
   readonly reportFrom?: FailOn
-  /** Whether a finding of the skill with this path counts no longer. */
+  /** Whether the baseline accepts a finding of the skill with this path. */
   readonly accepts?: (path: string, code: string) => boolean
-  /** What a report calls a skill with this path, if not by it. */
+  /** Maps the path of a skill to the one that the report shows. */
   readonly reportedPath?: (path: string) => string
 }
 
-/** Validates all skills, each once, and reports each when it was read, in their order. */
+/** Validates each skill once, and reports it as soon as it was read. */
 export async function validate (
   opened: readonly OpenedSkills[],
   { targets, reporter, reportFrom = 'info', accepts = () => false, reportedPath = (path) => path }: ValidateOptions
@@ -69,13 +69,13 @@ async function readSkill (skills: SkillManager, name: string) {
   })
 }
 
-/** Whether a severity is at least another one. */
+/** Returns whether a severity is at least as high as another one. */
 export function reaches (severity: FindingSeverity, least: FailOn): boolean {
   return least !== 'never' && SEVERITIES.indexOf(severity) <= SEVERITIES.indexOf(least)
 }
 
 /**
- * The path of a skill as hosts of code name it: from the workspace of GitHub Actions, else from the root of its
+ * Returns the path of a skill in its repository: from the workspace of GitHub Actions, else from the root of its
  * checkout. Skills of sources have no path here.
  */
 export function pathInRepository (path: string, cwd: string, workspace: string | undefined): string {
@@ -85,7 +85,7 @@ export function pathInRepository (path: string, cwd: string, workspace: string |
   return shownPath(root !== undefined && isWithin(absolute, root) ? root : checkoutOf(absolute) ?? cwd, absolute)
 }
 
-/** The nearest folder with `.git`, which is a file in a work tree. */
+/** Returns the nearest folder with `.git`, which is a file in a work tree. */
 function checkoutOf (path: string): string | undefined {
   for (let folder = path; folder !== dirname(folder); folder = dirname(folder)) {
     if (existsSync(join(folder, '.git'))) return folder

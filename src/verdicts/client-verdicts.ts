@@ -30,7 +30,7 @@ export interface Verdicts {
 /** The target that counts when none is chosen. */
 const DEFAULT_TARGETS: readonly TargetName[] = ['spec']
 
-/** A finding, and what it comes to for each target that minds it. */
+/** A finding, and its outcome for each target that has a rule for it. */
 export interface ValidatedFinding {
   readonly found: Finding
   readonly outcomes: Map<TargetName, Outcome>
@@ -38,7 +38,7 @@ export interface ValidatedFinding {
   readonly isOfTargets: boolean
 }
 
-/** Finds all that is to be said of one state of a skill, for all targets: one for each mistake. Pure, never throws. */
+/** Validates one state of a skill for all targets: one finding for each mistake. Pure, never throws. */
 export function validateFindings (subject: Subject): readonly ValidatedFinding[] {
   const mainFile = basename(subject.skill.metadata.path)
   const source = frontmatterOf(subject)
@@ -55,7 +55,7 @@ export function validateFindings (subject: Subject): readonly ValidatedFinding[]
 }
 
 /**
- * What each client does with a skill, for every API.
+ * Returns what each client does with a skill, and its findings with severities.
  * @param targets the clients that decide on severities: `not_loaded` and `refused` are errors, other outcomes warnings,
  * and what none of them minds is an info. Default: the format.
  */
@@ -70,7 +70,7 @@ export function verdictsOn (validated: readonly ValidatedFinding[], targets = DE
   }
 }
 
-/** Both at once. */
+/** Validates a skill for some targets. */
 export function verdictsOf (subject: Subject, targets?: readonly TargetName[]): Verdicts {
   return verdictsOn(validateFindings(subject), targets)
 }
@@ -154,7 +154,7 @@ function withPosition (found: Finding, mainFile: string, positions: ReturnType<t
   return { ...found, file, ...positions.get(field) ?? { line: 1, column: 1 } }
 }
 
-/** A folder of skills among skills: the finding that SKILL.md is missing names those below. */
+/** Names the skills below a folder without SKILL.md in its finding. */
 function withNestedSkills (found: Finding, subject: Subject): Finding {
   if (found.code !== 'main_file_missing') return found
   const nested = nestedSkills(subject)

@@ -21,7 +21,7 @@ export interface EntryVerdicts extends ValidatedEntry {
 
 type OriginOf = (state: SkillState) => Promise<{ readonly report: TrustReport, readonly findings: readonly Finding[] }>
 
-/** What all APIs validate with. */
+/** Validates an entry, for all APIs. */
 export type Validator = (state: EntryState, targets?: readonly TargetName[]) => Promise<EntryVerdicts>
 
 /** @param originOf what a lock and a trust file say of a skill */
@@ -60,7 +60,7 @@ export function createValidator (originOf?: OriginOf): Validator {
 /** A state of which the files need not have been read. */
 type ReadState = Omit<EntryState, 'manifest'> & { readonly manifest: FileList | undefined }
 
-/** A skill with all that verdicts rest on, whether a catalog holds it or not. */
+/** Collects what verdicts rest on, for a skill of a catalog or one that was sent. */
 export async function subjectOf ({ skill, manifest, mainFile, fileFindings }: ReadState): Promise<Subject> {
   const otherFindings = [...fileFindings]
   if (manifest !== undefined && mainFile !== undefined) {

@@ -10,18 +10,18 @@ export interface Subject {
   readonly mainFile: Buffer | undefined
   /** All files that are served; undefined when nobody knows them, as for a SKILL.md that was sent alone. */
   readonly files: readonly ListedFile[] | undefined
-  /** What is to be said of its files, and by the clients of other APIs. */
+  /** Findings on its files, and those of MCP and discovery. */
   readonly otherFindings: readonly Finding[]
 }
 
-/** The text between the fences of a main file; undefined where none is read. */
+/** Returns the text between the fences of a main file; undefined if there is none. */
 export function frontmatterOf ({ mainFile }: Subject): string | undefined {
   const location = mainFile && locateFrontmatter(mainFile)
   if (location?.kind !== 'found' || location.end - location.start > MAX_FRONTMATTER_BYTES) return undefined
   return mainFile?.toString('utf8', location.start, location.end)
 }
 
-/** Of all files together. */
+/** Returns the size of all files together. */
 export function bytesOf ({ files = [] }: Pick<Subject, 'files'>): number {
   return files.reduce((sum, { size_bytes: size }) => sum + size, 0)
 }

@@ -64,7 +64,7 @@ export interface PossibleOutcome {
   readonly when?: ConditionName
 }
 
-/** By code. On YAML that is not portable, nobody can say what the parser of a client does. */
+/** Possible outcomes by code. Every client is warned of YAML that is not portable: its parser is not known. */
 const POSSIBLE = new Map<string, PossibleOutcome[]>([
   ['yaml_not_portable', TARGET_NAMES.map((target) => ({ target, outcome: 'warned' }))]
 ])
@@ -77,7 +77,7 @@ for (const [target, { outcomes }] of CLIENTS) {
   }
 }
 
-/** The outcomes of a code. A finding without any concerns every reader of the skill. */
+/** Returns the possible outcomes of a code. A finding without any concerns every reader of the skill. */
 export function outcomesOf (code: string): readonly PossibleOutcome[] {
   return POSSIBLE.get(code) ?? []
 }

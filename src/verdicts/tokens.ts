@@ -19,7 +19,7 @@ export interface TokenEstimate {
 export const TOKEN_METHOD =
   'estimate by tokenx, for most texts within about 15 % of o200k; other files than SKILL.md by size'
 
-/** Of files that are not read. */
+/** For files that are not read. */
 const BYTES_PER_TOKEN = 4
 
 /** Extensions of files that a model does not read as text. */
@@ -27,7 +27,7 @@ const BINARY = new RegExp('\\.(?:7z|a|avi|bin|bmp|bz2|class|db|dll|docx?|dylib|e
   'mp[34]|o|odt|ogg|otf|pdf|png|pptx?|pyc|rar|so|sqlite\\d?|tar|tgz|tiff?|ttf|wasm|wav|webm|webp|woff2?|xlsx?|xz|zip|' +
   'zst)$', 'i')
 
-/** Token estimates of a skill in one state. */
+/** Estimates the tokens of a skill in one state. */
 export function estimateTokens (
   { skill: { metadata }, mainFile, files }: Pick<Subject, 'skill' | 'mainFile' | 'files'>
 ): TokenEstimate {
@@ -45,12 +45,12 @@ export function estimateTokens (
   }
 }
 
-/** What a list of skills costs for one of them, not rounded. */
+/** Estimates what a list of skills costs for one of them, not rounded. */
 export function listedTokens ({ name, description }: Pick<SkillMetadata, 'name' | 'description'>): number {
   return estimateTokenCount(`${name}: ${description}`)
 }
 
-/** To two digits, so that nobody takes it for a count. */
+/** Rounds to two digits, so that nobody takes an estimate for a count. */
 export function roundTokens (tokens: number): number {
   if (tokens < 100) return Math.round(tokens)
   const step = 10 ** (Math.floor(Math.log10(tokens)) - 1)

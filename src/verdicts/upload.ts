@@ -31,7 +31,7 @@ const PACKED_HEAD_BYTES = 2 * HEAD_BYTES
 /** Links that lead to links are followed so far. */
 const MAX_LINKS = 8
 
-/** A skill that is named in no other way. */
+/** The name of a skill without one. */
 const NAMELESS = 'skill'
 
 /**
@@ -98,7 +98,7 @@ async function subjectFrom ({ folder, main, files, findings, filter }: SkillPart
   return await subjectOf({ skill, manifest: { files }, mainFile: main?.content, fileFindings: findings })
 }
 
-/** As on a disk, folders count too. */
+/** Counts files and folders, as on a disk. */
 function checkCount (entries: ReadonlyArray<{ readonly path: string }>): void {
   const paths = new Set(entries.flatMap(({ path }) => [path, ...foldersAbove(path)]))
   if (paths.size <= MAX_SKILL_ENTRIES) return
@@ -106,7 +106,7 @@ function checkCount (entries: ReadonlyArray<{ readonly path: string }>): void {
   throw new ArchiveError('too_large', sentence)
 }
 
-/** The files of a skill by their paths in it, sorted. A link counts as the file that it leads to, as on a disk. */
+/** Returns the files of a skill by path, sorted. A link counts as the file that it leads to, as on a disk. */
 async function resolveLinks (
   zip: ZipReader, items: readonly ZipItem[], wrapper: string, leftOut: LeftOutFiles
 ): Promise<ZipItem[]> {
@@ -136,14 +136,14 @@ async function readRules (zip: ZipReader, item: ZipItem | undefined): Promise<Ig
   return parseIgnoreFile(await buffer(await zip.stream(item)))
 }
 
-/** The one folder that all files are in, with its `/`, when it is a skill; else empty. */
+/** Returns the one folder that contains all files, with its `/`, if it is a skill; otherwise an empty text. */
 function wrapperOf (entries: ReadonlyArray<{ readonly path: string }>): string {
   const wrapper = commonFolder(entries)
   const isSkill = entries.some(({ path }) => isMainFile(path.slice(wrapper.length)))
   return isSkill && isSafeName(wrapper.slice(0, -1)) ? wrapper : ''
 }
 
-/** The first bytes of a file. One stream for each of 20,000 files would take seconds. */
+/** Returns the first bytes of a file. One stream for each of 20,000 files would take seconds. */
 function headOf (bytes: Buffer, { size, packedSize, isStored, start }: ZipItem): Buffer {
   if (size === 0) return Buffer.alloc(0)
   const packed = bytes.subarray(start, start + Math.min(packedSize, PACKED_HEAD_BYTES))

@@ -72,7 +72,7 @@ t.test('K95: lock overwrites nothing but a lock, and a folder after --locked is 
   }
 })
 
-t.test('K83, K95: lock takes the sources of a configuration file, alone or beside folders', async (t) => {
+t.test('K83, K95: lock takes the sources of a configuration file, alone or with folders', async (t) => {
   const cwd = t.testdir({
     skills: skills('one'),
     team: skills('two'),
@@ -151,7 +151,7 @@ t.test('K4: lock, sign, verify and export name what could be a skill and is left
   t.strictSame(linked, { code: 0, stdout: 'signed  "linked"\nsigned  "one"\n', stderr: '' })
   t.match(await run(cwd, 'export', 'out', 'skills'), { code: 0, stderr: allowed })
   t.equal((await run(cwd, 'verify', 'skills/one', '--trust', 'trust.yaml')).stderr, '',
-    'nothing of what lies beside a single skill')
+    'nothing of other skills of its folder')
   fs.rmSync(join(cwd, 'skills/one'), { recursive: true })
   t.match(await run(cwd, 'lock', 'skills'),
     { code: 1, stderr: `${allowed}skillserve: 'skills' has no skills: no folder in it has a SKILL.md\n` })

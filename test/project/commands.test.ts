@@ -48,7 +48,7 @@ t.test('docs/access.md: two teams have their own skills after its commands', asy
   writeFileSync(file, yamlOf('access.md', 'tokens:'))
   for (const command of commandsOf('access.md')) {
     const printed = run(command)
-    // As the document says: the line that the command prints, in place of the line that the document shows.
+    // As the document says: the line that the command prints, instead of the line that the document shows.
     const [line = '', name = ''] = /^ *- \{ name: "([\w-]+)".*$/m.exec(printed) ?? []
     const shown = new RegExp(`^ *- \\{ name: "${name}".*$`, 'm')
     if (name !== '') writeFileSync(file, readFileSync(file, 'utf8').replace(shown, () => line))

@@ -83,7 +83,7 @@ t.test('K79: a main file that is left out is one finding; other files have their
     skills.flatMap(({ findings }) => findings.map(({ code }) => code)))
 })
 
-t.test('K79: a folder of skills, a skill and a SKILL.md are told apart', async (t) => {
+t.test('K79: a folder of skills, a skill and a SKILL.md may be named', async (t) => {
   const cwd = brokenFolder(t)
   for (const [path, skills] of [['skills', 2], ['skills/bad', 1], ['skills/bad/SKILL.md', 1]] as const) {
     t.match(JSON.parse((await run(cwd, path, '--format', 'json')).out), { totals: { skills, errors: 1 } }, path)
@@ -208,7 +208,7 @@ t.test('K79: what fails is chosen', async (t) => {
   t.match((await run(cwd, '--target', 'mcp')).out, 'skills/bad: mcp not_loaded\n', 'what its client says counts')
 })
 
-t.test('K79: a file beside the skills holds the choices of a project', async (t) => {
+t.test('K79: a file next to the skills has the choices of a project', async (t) => {
   const cwd = brokenFolder(t)
   const file = join(cwd, 'skills/.skillserve.yaml')
   writeFileSync(file, 'targets: [codex, vscode]\nfail_on: warning\n')
@@ -275,7 +275,7 @@ t.test('K79: a baseline accepts what there is, and one that cannot be used is on
   writeFileSync(join(cwd, 'skills/bad/SKILL.md'), '---\n# moved\n\ndescription: x\nname: other\n---\nbody\n')
   t.match(await run(cwd, '--baseline', 'base.json'), { code: 0 }, 'wherever the line is')
   writeFileSync(join(cwd, 'skills/bad/SKILL.md'), '---\nname: other\n---\nbody\n')
-  t.match(await run(cwd, '--baseline', 'base.json'), { code: 1, out: /description_missing/ }, 'new sins are found')
+  t.match(await run(cwd, '--baseline', 'base.json'), { code: 1, out: /description_missing/ }, 'new findings count')
 })
 
 t.test('K79: what a baseline accepts is in no verdict, and one that a project names and lacks ' +

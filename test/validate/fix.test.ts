@@ -17,7 +17,7 @@ async function run (
 
 const fixText = (text: string, folder: string): string => fixFile(text, folder).text
 
-t.test('K79: --fix mends what is certain, once, and keeps comments and order', async (t) => {
+t.test('K79: --fix fixes what is certain, once, and keeps comments and order', async (t) => {
   const text = '\uFEFF---\r\n# about\r\nname: Other # the name\r\nversion: 1.0 # of ours\r\ndescription: Use when: ' +
     'asked\r\nallowed-tools: [Read, "Bash(git:*)"]\r\nmetadata:\r\n  a: b\r\nargument-hint: x\r\n---\r\nBody\r\n'
   const cwd = t.testdir({ skills: { demo: { 'SKILL.md': text } } })

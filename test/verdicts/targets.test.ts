@@ -294,7 +294,7 @@ t.test('K79: one mistake is one finding, which names its targets', async (t) => 
   }
 })
 
-t.test('K79: a finding that repeats another one is left out, and one beside it is not', async (t) => {
+t.test('K79: a finding that repeats another one is left out, and one next to it is not', async (t) => {
   for (const [parts, codes] of [
     [{ text: `${GOOD.text}a\u0007b\n` }, ['control_characters']],
     [{
@@ -354,7 +354,7 @@ t.test('K79: chosen targets decide on severities', async (t) => {
   ], 'what is not loaded')
   const [found] = (await verdictsFor({ ...GOOD, files: { 'a.md': 1, 'A.md': 1 } }, ['codex'])).findings
   t.match(found, { code: 'file_names_collide', severity: 'warning' },
-    'what no target validates concerns whoever reads the skill')
+    'what no target validates concerns every reader of the skill')
   t.notOk('targets' in (found ?? {}))
   t.strictSame((await verdictsFor(parts)).targets.map(({ target, verdict }) => [target, verdict]),
     [['spec', 'refused']])

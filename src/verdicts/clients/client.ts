@@ -34,13 +34,13 @@ export function when (condition: ConditionName, ...codes: readonly FindingCode[]
 
 type Codes = readonly FindingCode[]
 
-/** There is no main file that could be read. */
+/** No main file can be read. */
 export const NO_MAIN_FILE = [
   'main_file_missing', 'main_file_not_a_file', 'main_file_permission_denied', 'main_file_unreadable',
   'main_file_not_utf8', 'main_file_link_text'
 ] as const satisfies Codes
 
-/** There is no frontmatter, wherever one looks for it. */
+/** There is no frontmatter anywhere. */
 export const NO_FRONTMATTER = [
   'frontmatter_missing', 'frontmatter_unclosed', 'frontmatter_empty', 'frontmatter_not_mapping', 'fence_unusual'
 ] as const satisfies Codes
@@ -49,7 +49,7 @@ export const NO_FRONTMATTER = [
 export const NO_FRONTMATTER_FIRST =
   [...NO_FRONTMATTER, 'frontmatter_not_first', 'line_ends_cr'] as const satisfies Codes
 
-/** What this program's parser refuses counts as refused by every client that reads YAML. */
+/** YAML that our parser refuses: no client that reads YAML is said to load it. */
 export const NO_YAML = ['yaml_invalid', 'yaml_refused', 'yaml_repaired'] as const satisfies Codes
 
 /** What most clients need: a SKILL.md that begins with a frontmatter of YAML. */
@@ -60,6 +60,6 @@ export const NO_SKILL =
 export const NAME_RULES =
   ['name_too_long', 'name_invalid_characters', 'name_edge_hyphen', 'name_double_hyphen'] as const satisfies Codes
 
-/** What keeps this service from offering a skill. */
+/** Findings that keep this service from offering a skill. */
 export const UNUSABLE = (Object.keys(FINDINGS) as FindingCode[])
   .filter((code) => preventsUse({ code, severity: FINDINGS[code][0] }))

@@ -35,7 +35,7 @@ interface Reference {
 }
 
 /**
- * What is to be said of a body: placeholders that nobody fills in, and references to files that are not there.
+ * Checks a body for placeholders that nobody fills in, and for references to files that are not there.
  * @param mainFile the main file in UTF-8
  * @param files undefined when nobody knows them: then no reference is checked
  */

@@ -27,7 +27,7 @@ const UNSAFE_PATH = /\\|^[A-Za-z]:/
 const isTakenForMain = (path: string) => !isMainFile(path) && path.toLowerCase() === 'skill.md'
 
 /**
- * Says why a usable skill is missing from a discovery index, or does not reach all clients whole. A skill that clients
+ * Finds why a usable skill is missing from a discovery index, or does not reach all clients whole. A skill that clients
  * refuse is left out: they drop it silently or, with version 0.1.0, drop the whole index. Pure.
  * @param mainFile text of the main file, a byte order mark included; undefined when it cannot be read
  */
@@ -48,7 +48,7 @@ export function isListed (findings: readonly Finding[], version: '0.1.0' | '0.2.
     .some(({ target, outcome }) => target === `discovery-${version}` && outcome === 'not_loaded'))
 }
 
-/** Path of the main file, in the spelling of the disk; undefined when the manifest does not list it. */
+/** Returns the path of the main file as on the disk; undefined if the manifest does not list it. */
 export function mainFileOf ({ metadata }: CatalogSkill, { files }: FileList): string | undefined {
   const name = basename(metadata.path)
   return files.some(({ path }) => path === name) ? name : undefined

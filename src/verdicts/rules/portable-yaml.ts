@@ -20,7 +20,7 @@ interface Construct {
 
 type Marks = ReadonlyArray<readonly [mark: RegExp, what: string, fix: string]>
 
-/** What is not portable wherever it stands between the fences. */
+/** Marks that are not portable anywhere between the fences. */
 const MARKS: Marks = [
   [/\t/g, 'a tab', 'Write blanks instead of the tab'],
   [/---|^\.\.\./gm, "'---' or '...', where some readers end the frontmatter", 'Write it in another way'],
@@ -42,7 +42,7 @@ const IMPLICIT_TYPES: ReadonlyArray<readonly [form: RegExp, type: string]> = [
   [/^(?=.*\d)[-+]?(?:0[box][\da-f_]+|[\d_]*\.?[\d_]*(?:e[-+]?\d+)?|[\d_]+(?::[\d_.]+)+)$/i, 'a number'],
   [/^(?:=|<<)$/, 'a keyword']
 ]
-/** What every parser takes as the same number. */
+/** A number that every parser reads in the same way. */
 const PLAIN_NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?$/
 
 /** An escape for half of a character, or for one beyond the last. Others are the same in YAML 1.1 and 1.2. */
@@ -120,7 +120,7 @@ function constructsOf (event: Event, source: string): Construct[] {
   return constructs
 }
 
-/** What a value without quotes is to some parsers, where it is text to others. */
+/** Returns what a value without quotes is to some parsers, where it is text to others. */
 export function implicitTypeOf (value: string): string | undefined {
   return PLAIN_NUMBER.test(value) ? undefined : IMPLICIT_TYPES.find(([form]) => form.test(value))?.[1]
 }

@@ -60,7 +60,7 @@ function * checkFields (subject: Subject): Generator<Finding> {
   }
 }
 
-/** How a description is written that some readers take for something else. */
+/** Returns how a description is written, where some readers misread it. */
 function shapeOf (source: string, position: Position | undefined): readonly [code?: FindingCode, shape?: string] {
   if (position === undefined) return []
   const [first = '', ...others] = source.split('\n').slice(position.line - 2)
