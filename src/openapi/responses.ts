@@ -27,6 +27,9 @@ const HEADERS = {
 
 type HeaderName = keyof typeof HEADERS
 
+/** The beginning of a main file. */
+export const DOCUMENT_EXAMPLE = '---\nname: calculator\ndescription: Basic arithmetic\n---\n# Calculator Skill\n'
+
 /** Length of the example of a range, taken from the example of the whole answer. */
 const PART_CHARACTERS = 14
 

@@ -8,7 +8,6 @@ import { EVENT_RETRY_MS, EVENT_RETRY_SPREAD_MS, MAX_EVENT_STREAMS } from '../htt
 import { accepts } from '../http/request/accept.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { createEventStreams, EVENT_STREAM_MEDIA_TYPE } from '../http/send/event-streams.ts'
-import { EVENTS_EXAMPLE } from '../openapi/examples.ts'
 import { uncachedAnswer, text } from '../openapi/responses.ts'
 
 export interface EventRoutesOptions {
@@ -30,6 +29,22 @@ const QuerySchema = Type.Object({
     description: 'The same, for who cannot set headers; the header counts when both are there'
   }))
 })
+
+const EVENTS_EXAMPLE = `retry: 3000
+
+id: 8f3a51c09d2e-16
+
+id: 8f3a51c09d2e-17
+event: changed
+data: {"name":"calculator","revision":"sha256:${'0123456789abcdef'.repeat(4)}"}
+
+: still here
+
+id: 8f3a51c09d2e-18
+event: removed
+data: {"name":"weather"}
+
+`
 
 /** Changes of skills as server-sent events. */
 export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async function eventRoutes (app, options) {

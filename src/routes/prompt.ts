@@ -4,7 +4,6 @@ import type { View } from '../core/view.ts'
 import { addressOf, type SkillMetadata } from '../core/shared/skill.ts'
 import type { SkillsOf } from '../http/callers.ts'
 import { JSON_MEDIA_TYPE } from '../http/send/json.ts'
-import { LLMS_TXT_EXAMPLE, PROMPT_EXAMPLE } from '../openapi/examples.ts'
 import { answer, json, text } from '../openapi/responses.ts'
 import { PromptQuerySchema, PromptSchema } from '../schemas/prompt.ts'
 
@@ -16,6 +15,13 @@ interface PromptRoutesOptions {
 
 /** Browsers show text, and would download Markdown. */
 const TEXT_MEDIA_TYPE = 'text/plain; charset=utf-8'
+
+const PROMPT_EXAMPLE = '<available_skills>\n<skill>\n<name>\ncalculator\n</name>\n' +
+  '<description>\nBasic arithmetic\n</description>\n' +
+  '<location>\n/skills/calculator/files/SKILL.md\n</location>\n</skill>\n</available_skills>'
+
+const LLMS_TXT_EXAMPLE =
+  '# Skills\n\n## Skills\n\n- [calculator](/skills/calculator/files/SKILL.md): Basic arithmetic\n'
 
 /** The skills as a text for models: for a system prompt, and by the convention of llms.txt (https://llmstxt.org/). */
 export const promptRoutes: FastifyPluginAsyncTypebox<PromptRoutesOptions> = async (app, { skillsOf, publicUrl }) => {

@@ -9,8 +9,7 @@ import { accepts, prefers } from '../http/request/accept.ts'
 import { viewAtRevision } from '../http/revision.ts'
 import { answerArchive, answerContent, answerFile } from '../http/send/file.ts'
 import { keptJson } from '../http/send/json.ts'
-import { DOCUMENT_EXAMPLE, FILE_EXAMPLE } from '../openapi/examples.ts'
-import { answer, bytesAnswers, json, text } from '../openapi/responses.ts'
+import { answer, bytesAnswers, DOCUMENT_EXAMPLE, json, text } from '../openapi/responses.ts'
 import {
   RevisionQuerySchema, SkillArchiveQuerySchema, SkillDocumentSchema, SkillFileParamsSchema, SkillFileQuerySchema,
   SkillFileSchema, SkillListSchema, SkillManifestSchema, SkillNameParamsSchema
@@ -19,6 +18,8 @@ import { exampleOf, reference } from '../schemas/typebox.ts'
 import { getSkill } from '../tools/reader/get-skill.ts'
 import { listSkills } from '../tools/reader/list-skills.ts'
 import { readFileInSkill } from '../tools/reader/read-file-in-skill.ts'
+
+const FILE_EXAMPLE = 'def add(a, b):\n    return a + b\n'
 
 /** Representations of a document, the default first. */
 const DOCUMENT_TYPES = ['application/json', 'text/markdown', 'text/plain'] as const

@@ -5,7 +5,7 @@ import { HookAnswerSchema, LivenessSchema, ReadinessSchema, NotReadySchema } fro
 import { ProblemSchema } from './problem.ts'
 import { PromptSchema } from './prompt.ts'
 import { SkillDocumentSchema, SkillFileSchema, SkillListSchema, SkillManifestSchema } from './skills.ts'
-import { ValidationSchema } from './validation.ts'
+import { ValidationSchema } from './verdicts.ts'
 import { DiscoveryIndexSchema, LegacyDiscoveryIndexSchema } from './well-known.ts'
 
 /** Wire shapes that routes name: each is a component of the OpenAPI document. */

@@ -6,8 +6,7 @@ import type { View } from '../core/view.ts'
 import { ofOneRevision, REVISION_HEADER, strongEtag } from '../http/headers.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { answerArchive, answerContent, answerFile } from '../http/send/file.ts'
-import { DOCUMENT_EXAMPLE } from '../openapi/examples.ts'
-import { answer, bytesAnswers, json } from '../openapi/responses.ts'
+import { answer, bytesAnswers, DOCUMENT_EXAMPLE, json } from '../openapi/responses.ts'
 import {
   ArtifactParamsSchema, DiscoveryIndexSchema, LegacyDiscoveryIndexSchema, LegacyFileParamsSchema,
   SkillIndexParamsSchema, SkillLegacyFileParamsSchema
