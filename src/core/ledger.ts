@@ -41,17 +41,12 @@ export interface LedgerChange {
   readonly version: number
 }
 
-interface LedgerEvents {
-  change: [change: LedgerChange]
-  /** All skills that a root had at the beginning have been read. */
-  filled: []
-}
-
 /**
  * Keeps the revisions of all skills of a catalog, each computed once for all views. After `start` it follows the
  * catalog: it reads the skills of each root in the background after the root's first index, and then those that change.
+ * It emits `filled` when all skills that a root had at the beginning have been read.
  */
-export class Ledger extends EventEmitter<LedgerEvents> {
+export class Ledger extends EventEmitter<{ change: [change: LedgerChange], filled: [] }> {
   readonly catalog: Catalog
   readonly log: CoreLog
   /** What the roots have under each name, in their order. */

@@ -2,16 +2,10 @@ import type { SkillState } from '../core/revisions/state.ts'
 import { mainFileText } from '../core/read/file-content.ts'
 import type { CatalogSkill } from '../core/shared/skill.ts'
 
-interface LoadedSkill {
-  readonly skill: CatalogSkill
-  /** The main file that `skill` was read from. */
-  readonly text: string
-}
-
 /**
  * A skill and its main file of one state, for `View.read`.
  * @throws {SkillError} `get_skill`'s sentences, also for a file that is not UTF-8
  */
-export async function loadSkill (state: SkillState): Promise<LoadedSkill> {
+export async function loadSkill (state: SkillState): Promise<{ readonly skill: CatalogSkill, readonly text: string }> {
   return { skill: state.skill, text: mainFileText(await state.mainFile(), state.skill.name) }
 }

@@ -14,12 +14,6 @@ const POLL_MS = 1_000
 /** How long lists wait for the first index of a slow root, in milliseconds: as long as a disk may take for a call. */
 const SLOW_INDEX_MS = 5_000
 
-interface Refresh {
-  readonly root: Root
-  readonly milliseconds: number
-  readonly isFailed: boolean
-}
-
 export interface RefresherOptions {
   /** Compare everything each second instead of asking the kernel for events. */
   readonly polling?: boolean
@@ -31,7 +25,9 @@ export interface RefresherOptions {
 }
 
 /** Has a follower for each root. No root waits for another. */
-export class Refresher extends EventEmitter<{ refreshed: [refresh: Refresh] }> {
+export class Refresher extends EventEmitter<{
+  refreshed: [refresh: { readonly root: Root, readonly milliseconds: number, readonly isFailed: boolean }]
+}> {
   readonly #catalog: Catalog
   readonly #options: Required<Omit<RefresherOptions, 'tickMs'>>
   readonly #tickMs: number
