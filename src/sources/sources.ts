@@ -27,15 +27,13 @@ export interface SourcesOptions {
   readonly linkTargets?: readonly string[] | undefined
 }
 
-/** The names of sources that were added, removed or replaced. */
-export type SourceChanges = Readonly<Record<'added' | 'removed' | 'changed', readonly string[]>>
-
 type NamedRoot = RootOptions & { readonly name: string }
 
 /** The next folders and sources: the new ones are open and fetch nothing yet. */
 export interface PreparedSources extends Prepared {
   readonly roots: readonly NamedRoot[]
-  readonly changes: SourceChanges
+  /** The names of sources that are added, removed or replaced. */
+  readonly changes: Readonly<Record<'added' | 'removed' | 'changed', readonly string[]>>
   /**
    * Closes the sources that were replaced, once they are no longer served, and starts the new ones if the others were
    * started. Resolves after the first fetch of the new ones.

@@ -2,8 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import type { LeftOut } from '../../layout/layout.ts'
 import { MAX_LINK_BYTES } from '../../core/shared/limits.ts'
 import type { SourceEntry, SourceFiles } from '../publish/source-tree.ts'
-import { type ReadOutput, wholeOutput } from './git-command.ts'
-import { DamagedStoreError } from './git-errors.ts'
+import { DamagedStoreError, type ReadOutput, wholeOutput } from './git-command.ts'
 
 /** Runs git in the store of a repository. */
 export type RunInStore = <T>(args: readonly string[], read: ReadOutput<T>, input?: string) => Promise<T>

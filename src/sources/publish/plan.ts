@@ -56,9 +56,6 @@ export async function planOf (
   return skills
 }
 
-/** What the status says of a published state, next to its revision. */
-export type LayoutReport = Pick<SourceStatus, 'layout' | 'left_out'>
-
 /** How many of the things that were left out are named. */
 const MAX_NAMED = 20
 const LFS_POINTER = 'version https://git-lfs.github.com/spec/v1'
@@ -66,7 +63,10 @@ const MAX_POINTER_BYTES = 200
 /** Names of files that people keep elsewhere. */
 const BINARY = /\.(?:png|jpe?g|gif|pdf|zip|bin|mp4|ttf|otf|pptx|docx|xlsx|onnx|safetensors|psd|webp)$/i
 
-export function reportOf ({ layout }: FoundSkills, leftOut: readonly LeftOut[]): LayoutReport {
+/** Returns what the status says of a search. */
+export function reportOf (
+  { layout }: FoundSkills, leftOut: readonly LeftOut[]
+): Pick<SourceStatus, 'layout' | 'left_out'> {
   const all = [...new Map(leftOut.map((item) => [`${item.path}\n${item.reason}`, item])).values()]
   return { layout, ...all.length > 0 && { left_out: { count: all.length, first: all.slice(0, MAX_NAMED) } } }
 }
