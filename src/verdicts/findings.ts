@@ -20,7 +20,7 @@ export const FINDINGS = {
   body_link_missing: ['warning', 'the body refers to files that the skill does not have'],
   body_link_outside: ['warning', 'the body links to files outside the skill'],
   secret_in_text: ['warning', 'SKILL.md has what looks like a key or a token'],
-  encoded_text: ['info', 'SKILL.md has more than 1 KiB of encoded data in a row'],
+  encoded_text: ['info', 'SKILL.md has 1 KiB or more of encoded data in a row'],
   download_to_shell: ['info', 'SKILL.md has a command that hands a download to a shell'],
   file_names_collide: ['warning', 'files or folders differ only in case, or in how characters are composed'],
   file_name_not_portable: ['info', 'files have names that Windows cannot write'],

@@ -41,7 +41,7 @@ const NAMELESS = 'skill'
 export async function subjectOfMainFile (bytes: Buffer, folder: string | undefined): Promise<Subject> {
   const main = bytes.length > MAX_MAIN_FILE_BYTES ? undefined : { name: 'SKILL.md', content: new FileContent(bytes) }
   const files = [{ path: 'SKILL.md', size_bytes: bytes.length }]
-  return { ...await subjectFrom({ folder, main, files, findings: [] }), files: undefined }
+  return { ...await subjectFrom(folder, main, files), files: undefined }
 }
 
 /**
@@ -73,22 +73,17 @@ export async function subjectOfArchive (bytes: Buffer, folder: string | undefine
       kinds.set(each.path, fileKind(headOf(bytes, each)))
     }
     const findings = [...leftOutFindings(leftOut), ...contentFindings(files, (file) => kinds.get(file))]
-    return await subjectFrom({ folder: name, main, files, findings, filter })
+    return await subjectFrom(name, main, files, findings, filter)
   } finally {
     zip.close()
   }
 }
 
-interface SkillParts {
-  readonly folder: string | undefined
-  /** Undefined for one that is too large, too. */
-  readonly main: { readonly name: string, readonly content: FileContent } | undefined
-  readonly files: readonly ListedFile[]
-  readonly findings: readonly Finding[]
-  readonly filter?: SkillFilter | undefined
-}
-
-async function subjectFrom ({ folder, main, files, findings, filter }: SkillParts): Promise<Subject> {
+/** @param main undefined also for a main file that is too large */
+async function subjectFrom (
+  folder: string | undefined, main: { readonly name: string, readonly content: FileContent } | undefined,
+  files: readonly ListedFile[], findings: readonly Finding[] = [], filter?: SkillFilter
+): Promise<Subject> {
   const ownName = main && parseSkillBytes(main.content.bytes, '').summary.name
   const name = folder ?? (ownName !== undefined && isSafeName(ownName) ? ownName : NAMELESS)
   const place = { name, type: 'project', path: `/${name}`, realPath: `/${name}`, linked: false } as const
