@@ -10,7 +10,7 @@ import { createToolCallHandler, type ToolCallContext } from '../../src/tools/cal
 import { type Tool, ToolOutcome } from '../../src/tools/tool.ts'
 import { createTools } from '../../src/tools/tools.ts'
 import { codePoint } from '../helper/code-point.ts'
-import { skill } from '../helper/skills.ts'
+import { skill, until } from '../helper/skills.ts'
 import { checkTime } from '../helper/timing.ts'
 import { fakeTool, startTools } from './set-up.ts'
 
@@ -152,11 +152,10 @@ t.test('K34: the calls of a batch run concurrently, and no more than the limit a
   })
   const { answer } = await setUp(t, [slow])
   const pending = answer(Array.from({ length: 40 }, () => chatCall('slow')))
-  await new Promise((resolve) => { setImmediate(resolve) })
-  t.equal(release.length, TOOL_CALL_CONCURRENCY)
   for (let released = 0; released < 40; released++) {
+    await until(() => release.length > released)
+    if (released === 0) await until(() => release.length === TOOL_CALL_CONCURRENCY)
     release[released]?.()
-    await new Promise((resolve) => { setImmediate(resolve) })
   }
   t.equal(JSON.parse(await pending).length, 40)
   t.equal(most, TOOL_CALL_CONCURRENCY)
