@@ -89,7 +89,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   observer.init(skillsOf, () => (access?.everything ?? skills).feed.revision)
   // Lists and probes name a revision, and must not start to read for it.
   skills.parts.ledger.start()
-  const originOf = trust && ((state: SkillState) => trust.originOf(state))
+  const originOf = trust && ((state: SkillState) => trust.trustReportOf(state))
   const validate = createValidator(originOf)
   const translate = access?.translate ?? ((error: unknown) => error)
   const reloaded = [access?.file ?? [], trust?.files ?? [], trust ?? [], options.reload ?? []].flat()

@@ -121,7 +121,7 @@ export async function fetchSources (
 ): Promise<void> {
   await sources.sync()
   if (sources.failure !== undefined) throw new ConfigError(sources.failure)
-  for (const sentence of sources.passedOver) warn(sentence)
+  for (const sentence of sources.optionalFailures) warn(sentence)
 }
 
 /** Returns a function that warns of each entry that a command skips, once. */

@@ -124,7 +124,7 @@ export class Ledger extends EventEmitter<{ change: [change: LedgerChange], fille
   }
 
   /** Records what the roots have under a name, and reports it if it differs and is news. */
-  resolve (name: string, isNews: boolean): void {
+  resolve (name: string, emitsChange: boolean): void {
     const now: Claim[] = []
     for (const root of this.#followed) {
       const ledger = this.#roots.get(root)
@@ -140,7 +140,7 @@ export class Ledger extends EventEmitter<{ change: [change: LedgerChange], fille
     if (now.length === 0) this.claims.delete(name)
     else this.claims.set(name, now)
     this.version++
-    if (!isNews) return
+    if (!emitsChange) return
     const change = { name, before, now, version: this.version }
     this.journal.push(change)
     if (this.journal.length > MAX_JOURNAL) this.journal.shift()

@@ -137,7 +137,7 @@ export class View {
       try {
         found = await catalog.find(name, this.#isVisible)
         if (found === undefined) throw this.unavailable ?? this.#absent(name)
-        return await answer(new PresentState(this.#shown(found), found, catalog))
+        return await answer(new PresentState(this.#withShadowedFinding(found), found, catalog))
       } catch (error) {
         if (!(error instanceof SkillError)) throw error
         // What was refused has just been read; another error may come from a folder that was replaced meanwhile.
@@ -209,7 +209,7 @@ export class View {
     return isUnknown ? mainFileError.noAnswer(name) : mainFileError.skillNotFound(name)
   }
 
-  #shown (skill: IndexedSkill): IndexedSkill {
+  #withShadowedFinding (skill: IndexedSkill): IndexedSkill {
     const later = this.roots.slice(this.roots.indexOf(skill.root) + 1)
     const hidden = later.filter((root) => this.#isVisible(root, skill.name) && root.folders.has(skill.name))
     if (hidden.length === 0) return skill

@@ -52,7 +52,7 @@ export function corsHeaders (origin: string | undefined, allowedOrigins: readonl
  * Returns what `make` makes. Names the revision of the catalog, or has caches ask again if it changed meanwhile.
  * @param feed of the skills that the request may see
  */
-export async function ofOneRevision<T> (
+export async function withCatalogRevision<T> (
   reply: FastifyReply, feed: Pick<ChangeFeed, 'revision'>, make: () => Promise<T>
 ): Promise<T> {
   const { revision } = feed

@@ -48,12 +48,12 @@ async function findPaths (search: TreeSearch, layout: Layout): Promise<FoundPath
     case 'single': return { layout, paths: [''] }
     case 'tree': return { layout, paths: await walkTree(search, '') }
     case 'marketplace': return { layout, paths: await pluginSkills(search) ?? [] }
-    case 'auto': return await findOut(search)
+    case 'auto': return await findAutoLayout(search)
   }
 }
 
 /** All the usual places together, as clients that install from repositories list them; without any, the whole tree. */
-async function findOut (search: TreeSearch): Promise<FoundPaths> {
+async function findAutoLayout (search: TreeSearch): Promise<FoundPaths> {
   const plugins = await pluginSkills(search)
   const hasSkillsFolder = (await search.tree.entries('skills')).length > 0
   const isSkill = await search.hasMainFile('')

@@ -97,7 +97,7 @@ export class FollowedFile<Value> extends EventEmitter<{ changed: [Value], failed
     return {
       value,
       commit: () => {
-        this.#take(value, texts, isOther)
+        this.#commitValue(value, texts, isOther)
         this.#watch(new Set(texts.keys()))
       },
       discard: () => {}
@@ -141,7 +141,7 @@ export class FollowedFile<Value> extends EventEmitter<{ changed: [Value], failed
     try {
       const value = await this.#readInto(texts)
       if (this.#isClosed) return
-      this.#take(value, texts)
+      this.#commitValue(value, texts)
     } catch (cause) {
       if (this.#isClosed) return
       const error = cause instanceof ConfigError ? cause : new ConfigError(`${this.path}: ${String(cause)}`, { cause })
@@ -155,7 +155,7 @@ export class FollowedFile<Value> extends EventEmitter<{ changed: [Value], failed
   }
 
   /** Puts a value in force. */
-  #take (value: Value, texts: ReadonlyMap<string, string>, isOther = false): void {
+  #commitValue (value: Value, texts: ReadonlyMap<string, string>, isOther = false): void {
     const isSame = !isOther && isDeepStrictEqual(texts, this.#texts)
     this.#value = value
     this.#texts = texts

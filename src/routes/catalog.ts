@@ -9,7 +9,7 @@ import {
 import { answer, json } from '../openapi/responses.ts'
 import { SkillNameParamsSchema } from '../schemas/skills.ts'
 import { jsonText, keptJson } from '../http/send/json.ts'
-import { ofOneRevision, REVISION_HEADER } from '../http/headers.ts'
+import { withCatalogRevision, REVISION_HEADER } from '../http/headers.ts'
 import { viewAtRevision } from '../http/revision.ts'
 import { own } from '../core/shared/json.ts'
 import type { Validator } from '../verdicts/entry.ts'
@@ -44,7 +44,7 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
   }, async (request, reply) => {
     const { q, valid, limit = DEFAULT_PAGE_ENTRIES, cursor } = request.query
     const skills = skillsOf(request)
-    const { entries, total, nextCursor = null } = await ofOneRevision(reply, skills.feed, async () => {
+    const { entries, total, nextCursor = null } = await withCatalogRevision(reply, skills.feed, async () => {
       const page = await readCatalogPage({ skills, validate }, { limit, query: q, valid, cursor })
       if (page === undefined) throw new HttpProblem('bad_cursor')
       return page

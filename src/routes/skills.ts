@@ -4,7 +4,7 @@ import { mediaType } from '../core/read/media-type.ts'
 import { SkillError } from '../core/shared/errors.ts'
 import { readInSkill } from '../core/view.ts'
 import type { SkillsOf } from '../http/callers.ts'
-import { addVary, ofOneRevision, REVISION_HEADER, strongEtag } from '../http/headers.ts'
+import { addVary, withCatalogRevision, REVISION_HEADER, strongEtag } from '../http/headers.ts'
 import { accepts, prefers } from '../http/request/accept.ts'
 import { viewAtRevision } from '../http/revision.ts'
 import { answerArchive, answerContent, answerFile } from '../http/send/file.ts'
@@ -53,7 +53,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<{ readonly skillsOf: SkillsO
     }
   }, async (request, reply) => {
     const skills = skillsOf(request)
-    const { result } = await ofOneRevision(reply, skills.feed, () => listSkills.run({}, skills))
+    const { result } = await withCatalogRevision(reply, skills.feed, () => listSkills.run({}, skills))
     return keptJson(reply, result)
   })
 

@@ -175,7 +175,7 @@ export class Sources {
   }
 
   /** The optional sources that have failed, in a sentence each. */
-  get passedOver (): string[] {
+  get optionalFailures (): string[] {
     return this.status.flatMap(({ name, state, error, optional }) => {
       if (error === undefined || optional !== true) return []
       const result = state === 'failed' ? 'the command goes on without it' : 'its last state counts'

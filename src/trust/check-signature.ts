@@ -36,7 +36,7 @@ export async function checkSignature (state: SkillState, signers: readonly Signe
     const bundle = parseBundle((await state.file(SIGNATURE_FILE)).bytes)
     identity = await identify(bundle, signers)
     if (identity === undefined) {
-      return resultOf('untrusted', `the skill is signed by somebody who is not in the trust file${issuerIn(bundle)}`)
+      return resultOf('untrusted', `the skill is signed by somebody who is not in the trust file${describeCertificate(bundle)}`)
     }
     const { difference, exempt } = compare(files, parseStatement(bundle.payload))
     if (difference === undefined) return { status: 'valid', identity, problem: '', exempt, signers }
@@ -48,7 +48,7 @@ export async function checkSignature (state: SkillState, signers: readonly Signe
 }
 
 /** Names the issuer of a certificate, which the trust file would have to have. */
-function issuerIn (bundle: Bundle): string {
+function describeCertificate (bundle: Bundle): string {
   const leaf = leafOf(bundle)
   if (leaf === undefined) return ''
   const [owner, issuer] = [leaf.subject, leaf.issuer].map((name) => quote(name.replaceAll('\n', ', ').slice(0, 200)))

@@ -52,7 +52,7 @@ interface GuardedListingOptions {
 export class GuardedListing extends EventEmitter<{ changed: [], verdict: [TrustChange] }> implements Listing {
   readonly #options: GuardedListingOptions
   #skills: Skills | undefined
-  #judged: Judged | undefined
+  #lastJudgement: Judged | undefined
   /** The verdicts and folders of the last events. */
   #announced: Judged | undefined
   #staysRequired = false
@@ -89,7 +89,7 @@ export class GuardedListing extends EventEmitter<{ changed: [], verdict: [TrustC
   get folders (): Listing['folders'] {
     const { original } = this.#options
     const isWaiting = original?.isFixed === true && original.folders === undefined
-    return this.isGuarded && !isWaiting ? this.#now?.folders : original?.folders
+    return this.isGuarded && !isWaiting ? this.#currentJudgement?.folders : original?.folders
   }
 
   get ignored (): Listing['ignored'] {
@@ -103,27 +103,27 @@ export class GuardedListing extends EventEmitter<{ changed: [], verdict: [TrustC
   /** Whether a revision that was read before may be served now. A skill that is quarantined is in no revision. */
   allows (name: string, revision: string): boolean {
     if (!this.isGuarded) return true
-    if (this.#now?.verdicts.get(name)?.isServed === false) return false
+    if (this.#currentJudgement?.verdicts.get(name)?.isServed === false) return false
     const verdict = this.#options.policy.judgeRevision(name, revision, this.rules)
     return verdict?.isServed === true && verdict.revision === revision
   }
 
   /** The verdict on a revision of a skill that is served now; undefined for others. */
   verdictOn (name: string, revision: string): Verdict | undefined {
-    const verdict = this.isGuarded ? this.#now?.verdicts.get(name) : undefined
+    const verdict = this.isGuarded ? this.#currentJudgement?.verdicts.get(name) : undefined
     if (verdict?.copy?.revision !== revision) return undefined
     return { ...verdict, findings: [...verdict.findings, ...verdict.copy.findings] }
   }
 
   /** The skills that are refused now, and why. */
   get quarantined (): ReadonlyArray<{ readonly skill: string, readonly reason: Finding }> {
-    const verdicts = [...this.#now?.verdicts ?? []]
+    const verdicts = [...this.#currentJudgement?.verdicts ?? []]
     return verdicts.flatMap(([skill, { reason }]) => reason === undefined ? [] : { skill, reason })
   }
 
   /** Whether a skill has to be checked: it could not be, or is accepted and has no copy. */
   isIncomplete (name: string): boolean {
-    const [skill, verdict] = [this.#skills?.get(name), this.#now?.verdicts.get(name)]
+    const [skill, verdict] = [this.#skills?.get(name), this.#currentJudgement?.verdicts.get(name)]
     return skill === undefined || 'error' in skill || (verdict?.isServed === true && verdict.copy === undefined)
   }
 
@@ -134,7 +134,7 @@ export class GuardedListing extends EventEmitter<{ changed: [], verdict: [TrustC
   take (skills: Skills | undefined): void {
     this.#skills = skills
     const before = this.#announced
-    const now = this.#announced = this.isGuarded ? this.#now : undefined
+    const now = this.#announced = this.isGuarded ? this.#currentJudgement : undefined
     for (const [skill, { isServed, report, reason }] of now?.verdicts ?? []) {
       if (reason?.message === before?.verdicts.get(skill)?.reason?.message) continue
       this.emit('verdict', { skill, root: this.#options.name, isServed, report, reason })
@@ -147,10 +147,10 @@ export class GuardedListing extends EventEmitter<{ changed: [], verdict: [TrustC
     this.#staysRequired = this.rules.isRequired
   }
 
-  get #now (): Judged | undefined {
+  get #currentJudgement (): Judged | undefined {
     const { copies } = this.#options
     const { rules } = this
-    const [skills, before] = [this.#skills, this.#judged]
+    const [skills, before] = [this.#skills, this.#lastJudgement]
     if (skills === undefined) return undefined
     const isSame = before?.skills === skills && areSame(before.rules, rules)
     if (isSame && Date.now() < before.until) return before
@@ -163,8 +163,8 @@ export class GuardedListing extends EventEmitter<{ changed: [], verdict: [TrustC
     }))
     const until = Math.min(...[...verdicts.values()].map((verdict) => verdict.until), Infinity)
     const isListed = before !== undefined && isDeepStrictEqual(folders, before.folders)
-    this.#judged = { rules, skills, until, verdicts, folders: isListed ? before.folders : folders }
-    return this.#judged
+    this.#lastJudgement = { rules, skills, until, verdicts, folders: isListed ? before.folders : folders }
+    return this.#lastJudgement
   }
 }
 

@@ -141,7 +141,7 @@ export class Trust extends EventEmitter<{ verdict: [TrustChange] }> {
   }
 
   /** Judges a state of a skill, for catalog entries. */
-  async originOf (state: SkillState): Promise<Pick<Verdict, 'report' | 'findings'>> {
+  async trustReportOf (state: SkillState): Promise<Pick<Verdict, 'report' | 'findings'>> {
     const { revision, skill_name: name } = await state.manifest()
     const verdicts = this.#origins.map(({ listing }) => listing.verdictOn(name, revision))
     const { policy } = this.#options

@@ -61,7 +61,7 @@ export function judge (name: string, { revision, coveredRevision, signature }: C
   const { lock, trust, isRequired } = rules
   // A lock or `deny` may name the revision of all files, or that of the files that are served.
   const revisions = [revision, coveredRevision]
-  const origin = trust && judgeOrigin(trust, isRequired, revisions, signature && atTime(signature, now), now)
+  const origin = trust && judgeByTrustFile(trust, isRequired, revisions, signature && atTime(signature, now), now)
   const pin = lock && judgePin(lock, name, revisions)
   const reasons = [...origin?.reasons ?? [], ...pin ?? []]
   const report = { signed: false, signer: null, status: null, ...origin?.report, checked_revision: revision }
@@ -98,7 +98,7 @@ function atTime (result: SignatureResult, now: number): SignatureResult {
 }
 
 /** Judges a skill by the trust file: reasons to refuse it, other findings, and the times when they change. */
-function judgeOrigin (
+function judgeByTrustFile (
   trust: TrustFile, isRequired: boolean, revisions: readonly string[], result: SignatureResult | undefined, now: number
 ) {
   if (result === undefined || !isStillKnown(result, trust)) return { ...NOT_CHECKED, notes: [], changes: [] }

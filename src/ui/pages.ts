@@ -140,7 +140,7 @@ function sendPage (reply: FastifyReply, page: Page, frame: Frame): FastifyReply 
   const text = renderPage(page, frame).toString()
   const state = sha256(text)
   if (reply.statusCode < 400) reply.header('etag', strongEtag(state))
-  if (page.isOfProcess === true) reply.header('cache-control', 'no-cache')
+  if (page.showsProcessState === true) reply.header('cache-control', 'no-cache')
   return reply
     .headers(HEADERS)
     .header('content-security-policy', contentSecurityPolicy(frame.assets))

@@ -46,7 +46,7 @@ export function validateFindings (subject: Subject): readonly ValidatedFinding[]
   const all = new Set([...subject.skill.findings, ...subject.otherFindings, ...targetFindings(subject)]
     .map((found) => validate(withPosition(withNestedSkills(found, subject), mainFile, positions), subject)))
   for (const echo of all) {
-    const cause = causeOf(echo, all)
+    const cause = duplicateOf(echo, all)
     if (cause === undefined) continue
     for (const [target, outcome] of echo.outcomes) addOutcome(cause.outcomes, target, outcome)
     all.delete(echo)
@@ -118,7 +118,7 @@ const CAUSES: Readonly<Record<string, readonly IsCause[]>> = {
 } satisfies Partial<Record<FindingCode, readonly IsCause[]>>
 
 /** Returns the finding on the same mistake, which takes the outcomes of its echo. */
-function causeOf (echo: ValidatedFinding, all: Iterable<ValidatedFinding>): ValidatedFinding | undefined {
+function duplicateOf (echo: ValidatedFinding, all: Iterable<ValidatedFinding>): ValidatedFinding | undefined {
   for (const isCause of CAUSES[echo.found.code] ?? []) {
     for (const other of all) if (other !== echo && isCause(other, echo)) return other
   }

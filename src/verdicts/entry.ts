@@ -27,10 +27,10 @@ export type Validator = (state: EntryState, targets?: readonly TargetName[]) => 
 /** @param originOf what a lock and a trust file say of a skill */
 export function createValidator (originOf?: OriginOf): Validator {
   // A page of the catalog asks for many at the same time: one after the other, others are answered in between.
-  const enter = pLimit(1)
+  const limitValidations = pLimit(1)
   const validate = async (state: EntryState) => {
     const subject = await subjectOf(state)
-    return await enter(async () => {
+    return await limitValidations(async () => {
       await yieldIfNeeded()
       const [validated, tokens] = [validateFindings(subject), estimateTokens(subject)]
       return { validated, tokens, untargeted: { tokens, findings: verdictsOn(validated).findings } }

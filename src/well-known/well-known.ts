@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ZIP_MEDIA_TYPE } from '../archive/zip-writer.ts'
 import type { SkillsOf } from '../http/callers.ts'
 import type { View } from '../core/view.ts'
-import { ofOneRevision, REVISION_HEADER, strongEtag } from '../http/headers.ts'
+import { withCatalogRevision, REVISION_HEADER, strongEtag } from '../http/headers.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { answerArchive, answerContent, answerFile } from '../http/send/file.ts'
 import { answer, bytesAnswers, DOCUMENT_EXAMPLE, json } from '../openapi/responses.ts'
@@ -82,7 +82,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
       }
     }, async (request, reply) => {
       const { feed } = skillsOf(request)
-      const { [version]: index } = await ofOneRevision(reply, feed, () =>
+      const { [version]: index } = await withCatalogRevision(reply, feed, () =>
         discoveryOf(request).indexes(() => feed.revision))
       return index
     })

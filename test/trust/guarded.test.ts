@@ -180,7 +180,7 @@ t.test('K4, K95: what a guarded folder leaves out is counted, and a link out of 
   const { skills: manager, trust, log } = await startGuarded(t, base, policy)
   t.match((await freshStatusOf(manager)).roots, [{ skills: 1, skipped: 1 }])
   t.match(log.join('\n'), /'out' is left out, since the link leads out of the folder/)
-  const { findings } = await manager.read('demo', (state) => trust.originOf(state))
+  const { findings } = await manager.read('demo', (state) => trust.trustReportOf(state))
   t.match(findings, [{ code: 'link_outside', file: 'host' }])
 })
 

@@ -82,7 +82,7 @@ export class FileCache {
       if (file.size <= MAX_BUFFERED_FILE_BYTES) {
         return { kind: 'content', content: await this.#readContent(file) }
       }
-      const known = file.size <= MAX_HASHED_FIRST_BYTES ? await this.checksumsOf(file) : this.#knownOf(file)
+      const known = file.size <= MAX_HASHED_FIRST_BYTES ? await this.checksumsOf(file) : this.#cachedChecksums(file)
       const { isUtf8, digest } = known ?? { isUtf8: startsAsUtf8(await file.readHead()), digest: undefined }
       await file.openForReading()
       isOpen = true
@@ -92,7 +92,7 @@ export class FileCache {
     }
   }
 
-  knows (stamp: FileStamp | undefined): boolean {
+  hasChecksums (stamp: FileStamp | undefined): boolean {
     return stamp !== undefined && this.#checksums.has(stamp)
   }
 
@@ -110,8 +110,8 @@ export class FileCache {
   }
 
   async checksumsOf (file: OpenFile): Promise<FileChecksums> {
-    return this.#knownOf(file) ?? await this.#shareChecksums(file.stamp, async () =>
-      this.#knownOf(file) ?? this.#learn(file, await file.checksums(this.#closing.signal)))
+    return this.#cachedChecksums(file) ?? await this.#shareChecksums(file.stamp, async () =>
+      this.#cachedChecksums(file) ?? this.#cacheChecksums(file, await file.checksums(this.#closing.signal)))
   }
 
   /** The bytes of an open file from `start` to `end`, both included. The first to read all learns the digest. */
@@ -122,17 +122,17 @@ export class FileCache {
     }
     this.#streamed.add(file.stamp)
     try {
-      yield * file.chunks(start, end, undefined, (checksums) => { this.#learn(file, checksums) })
+      yield * file.chunks(start, end, undefined, (checksums) => { this.#cacheChecksums(file, checksums) })
     } finally {
       this.#streamed.delete(file.stamp)
     }
   }
 
-  #knownOf ({ stamp }: OpenFile): FileChecksums | undefined {
+  #cachedChecksums ({ stamp }: OpenFile): FileChecksums | undefined {
     return this.#checksums.get(stamp)
   }
 
-  #learn ({ stamp, isSettled }: OpenFile, checksums: FileChecksums): FileChecksums {
+  #cacheChecksums ({ stamp, isSettled }: OpenFile, checksums: FileChecksums): FileChecksums {
     if (isSettled) this.#checksums.set(stamp, checksums)
     return checksums
   }
@@ -147,7 +147,7 @@ export class FileCache {
       const known = this.contentOf(file.stamp)
       if (known !== undefined) return known
       const bytes = await file.readAll()
-      const checksums = this.#learn(file, this.#knownOf(file) ?? checksumsOf(bytes))
+      const checksums = this.#cacheChecksums(file, this.#cachedChecksums(file) ?? checksumsOf(bytes))
       const content = this.#contentWith(checksums.digest) ?? new FileContent(bytes, checksums)
       this.#misses++
       if (isKept) this.#contents.set(content.digest, content)

@@ -61,22 +61,22 @@ export async function walkSkill (disk: Disk, base: string, filter: PathFilter | 
   const files: WalkedFile[] = []
   const leftOut = new LeftOutFiles()
   const hash = createHash('sha256')
-  let areOld = true
+  let areSettled = true
   let bytes = 0n
   let count = 0
   const pending: Pending[] = [{ prefix: '', realPath: base, isLinked: false }]
   const result = (exceededLimit?: SkillLimit): Walk => ({
-    files, leftOut, fingerprint: hash.update(filter?.id ?? '').digest('hex'), isSettled: areOld, exceededLimit
+    files, leftOut, fingerprint: hash.update(filter?.id ?? '').digest('hex'), isSettled: areSettled, exceededLimit
   })
-  const note = (path: string, stamp: FileStamp | undefined): void => {
+  const addToFingerprint = (path: string, stamp: FileStamp | undefined): void => {
     hash.update(`${path}\0${stamp ?? ''}\0`)
-    areOld &&= isSettled(stamp, startedAt)
+    areSettled &&= isSettled(stamp, startedAt)
   }
 
   for (let folder = pending.shift(); folder !== undefined; folder = pending.shift()) {
     const { prefix, realPath, isLinked } = folder
     const { entries, stamp } = await listFolder(disk, folder, leftOut)
-    note(prefix, stamp)
+    addToFingerprint(prefix, stamp)
     for (const entry of entries) {
       const path = prefix + entry.name
       if (isHidden(path, entry.isDirectory(), filter)) continue
@@ -95,7 +95,7 @@ export async function walkSkill (disk: Disk, base: string, filter: PathFilter | 
         else pending.push({ prefix: `${path}/`, realPath: target, isLinked: true })
       } else {
         const stamp = found && stampOf(found)
-        note(path, stamp)
+        addToFingerprint(path, stamp)
         files.push({ path, stamp, size: Number(found?.size ?? 0), isLink: entry.isSymbolicLink() })
         if (entry.isFile()) bytes += found?.size ?? 0n
         if (bytes > MAX_SKILL_BYTES) return result('too_many_bytes')

@@ -60,7 +60,7 @@ export class Snapshots {
     const walk = await walkSkill(disk, realPath, filter)
     const cached = this.#cached(skill, walk)
     if (cached !== undefined) return cached
-    const bytes = walk.files.reduce((sum, { stamp, size }) => this.#files.knows(stamp) ? sum : sum + size, 0)
+    const bytes = walk.files.reduce((sum, { stamp, size }) => this.#files.hasChecksums(stamp) ? sum : sum + size, 0)
     if (bytes <= MAX_LISTED_BYTES || walk.exceededLimit !== undefined) return await this.of(skill)
     const id = idOf(skill)
     if (this.#background.has(id)) return undefined

@@ -46,7 +46,7 @@ const REPLACED_MS = 50
 const SETUP_MS = 250
 
 /** What is watched with all below: the root, or what one of its links leads to. */
-interface Place {
+interface WatchedFolder {
   /** As configured: it may lead through links. */
   readonly path: string
   readonly realPath: string
@@ -67,7 +67,7 @@ export class RootWatcher {
   /** Watches what the root has listed last, and watches again what was replaced since. */
   readonly check = coalesce(() => this.#check())
   #listing: RootListing | undefined
-  #places: readonly Place[] = []
+  #places: readonly WatchedFolder[] = []
   /** Names of the skills by the real paths of the places. */
   #folders: ReadonlyMap<string, readonly string[]> = new Map()
   /** Identity of the folder at each place, by path; undefined before the first check. */
@@ -244,7 +244,7 @@ export class RootWatcher {
  * The root, its skills that lie elsewhere, and its links that lead to no skill now. A disk without events, and what
  * never changes, is not watched.
  */
-function placesOf ({ path: rootPath, listing, listed, isNetwork, folders }: Root): readonly Place[] {
+function placesOf ({ path: rootPath, listing, listed, isNetwork, folders }: Root): readonly WatchedFolder[] {
   if (isNetwork || listed?.isFixed === true) return []
   const realRoot = listing?.realPath ?? rootPath
   const elsewhere = [...folders.values()].filter(({ path, realPath }) => {

@@ -48,7 +48,7 @@ export async function check ({ auth, name }: S3Source): Promise<void> {
  */
 export async function fetch (source: S3Source, { known, signal, env }: FetchOptions): Promise<Fetched | undefined> {
   const bucket = await openBucket(source, env, signal)
-  const { revision, marker, entries, leftOut } = await look(bucket, source)
+  const { revision, marker, entries, leftOut } = await listBucket(bucket, source)
   if (known?.['revision'] === revision || (marker !== '' && known?.['marker'] === marker)) return undefined
   return {
     revision,
@@ -61,19 +61,19 @@ export async function fetch (source: S3Source, { known, signal, env }: FetchOpti
         await pLimit(MAX_DOWNLOADS).map(files, async (file) => {
           const { path, id, size } = file.entry
           const bytes = await readBody(await bucket.get(source.prefixPath + path, id), MAX_FILE_BYTES)
-          if (bytes.length !== size) throw changing()
+          if (bytes.length !== size) throw changedError()
           await use(file, bytes)
         })
       }
     },
     // A listing may be half of a state, during an upload, or cut by a service: all of it must still be there.
     async confirm () {
-      if ((await look(bucket, source)).revision !== revision) throw changing()
+      if ((await listBucket(bucket, source)).revision !== revision) throw changedError()
     }
   }
 }
 
-async function look (bucket: Bucket, { prefixPath: prefix, marker: markerKey }: S3Source) {
+async function listBucket (bucket: Bucket, { prefixPath: prefix, marker: markerKey }: S3Source) {
   const objects = await bucket.list(prefix)
   const marker = objects.find(({ key }) => key === `${prefix}${markerKey ?? ''}`)
   if (markerKey !== undefined && marker === undefined) {
@@ -146,7 +146,7 @@ export async function openBucket (source: S3Source, env: Environment, signal: Ab
       const answer = await ask(url, { 'if-match': etag }, [404, 412])
       if (answer.status === 200) return answer
       answer.body.destroy()
-      throw changing()
+      throw changedError()
     }
   }
 
@@ -187,7 +187,7 @@ function toObject (entry: unknown, isEncoded: boolean): StoredObject {
   throw badAnswer('the service lists an object without a key, tag or size that can be used')
 }
 
-function changing (): SourceError {
+function changedError (): SourceError {
   return new SourceError('changing', 'the bucket changed while it was read')
 }
 

@@ -89,7 +89,7 @@ class SiteMirror {
     const { cache, known, signal } = this.#options
     const { skills, leftOut } = await this.#readIndex(signal)
     this.#leftOut.push(...leftOut)
-    const found = await pLimit(MAX_DOWNLOADS).map(skills, ([name, artifacts]) => this.#orLeaveOut(name, async () => {
+    const found = await pLimit(MAX_DOWNLOADS).map(skills, ([name, artifacts]) => this.#orSkipSkill(name, async () => {
       const files: SourceEntry[] = []
       for (const artifact of artifacts) files.push(await this.#download(artifact, this.#deadline))
       return { name, files }
@@ -104,7 +104,7 @@ class SiteMirror {
     const entries: SourceEntry[] = []
     this.#bytes = 0
     for (const { name, files } of good) {
-      entries.push(...await this.#orLeaveOut(name, () => this.#unpack(name, files, entries.length)) ?? [])
+      entries.push(...await this.#orSkipSkill(name, () => this.#unpack(name, files, entries.length)) ?? [])
     }
     const memory = { revision, answers: JSON.stringify(this.#answers) }
     return { revision, memory, files: storedFiles(entries), leftOut: this.#leftOut, path: '' }
@@ -195,7 +195,7 @@ class SiteMirror {
   }
 
   /** Does work for one skill, and leaves it out where the work fails for a reason of its own. */
-  async #orLeaveOut<T> (name: string, work: () => Promise<T>): Promise<T | undefined> {
+  async #orSkipSkill<T> (name: string, work: () => Promise<T>): Promise<T | undefined> {
     try {
       return await work()
     } catch (error) {

@@ -113,7 +113,7 @@ function changesPage ({ present, revisions, from, files }: Changes, name: string
   return {
     title: `Changes – ${name} – Skills`,
     current: 'skills',
-    isOfProcess: true,
+    showsProcessState: true,
     main: html`<div class="file changes">
 ${crumbs(name, '', addresses)}
 <h1>What changed</h1>

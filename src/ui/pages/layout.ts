@@ -66,16 +66,16 @@ export interface Page {
   /** Address of the page of later changes. */
   readonly changes?: string
   /** The page depends on this process, not on content alone: caches ask for it each time. */
-  readonly isOfProcess?: boolean
+  readonly showsProcessState?: boolean
   /** The caller may not open other pages: there is no navigation. */
-  readonly isOnly?: boolean
+  readonly hasNoNavigation?: boolean
 }
 
 /** Placeholder for the digest of the page, which depends on everything else in it. */
 export const STATE_PLACEHOLDER = '{state}'
 
 export function renderPage (
-  { title, current, main, changes, isOnly }: Page, { addresses, assets, version, isPreview, session }: Frame
+  { title, current, main, changes, hasNoNavigation: isOnly }: Page, { addresses, assets, version, isPreview, session }: Frame
 ): Html {
   const asset = (file: typeof ASSET_NAMES[number]) => addresses.at(assets.path + file)
   return html`<!doctype html>

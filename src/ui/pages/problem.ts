@@ -26,7 +26,7 @@ export function problemPage (problem: Problem, name: string, addresses: Addresse
   const isOnly = OF_ALL_PAGES.has(code)
   return {
     title: `${title} – Skills`,
-    isOnly,
+    hasNoNavigation: isOnly,
     main: html`<div class="problem"><p class="status">${status}</p>
 <h1>${title}</h1>
 <p class="lead" dir="auto">${visible(sentence)}.</p>

@@ -46,7 +46,7 @@ export const page: PageMaker = async ({ request, skills, readiness, addresses })
   return {
     title: 'Status – Skills',
     current: 'status',
-    isOfProcess: true,
+    showsProcessState: true,
     main: html`<h1>Status</h1>
 <p class="lead">${mark(isReady ? 'ready' : 'not ready', quality)} – ${counted(count, 'skill')}${errors > 0 && html`,
 <a href="${listAddress(addresses, { choice: 'errors' })}">${grouped(errors)} with errors</a>`}${skipped > 0 && html`,
