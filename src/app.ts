@@ -46,7 +46,7 @@ type AppSettings = 'allowedHosts' | 'allowedOrigins' | 'trustedProxies' | 'baseP
 /** A loopback `host` restricts the Host header of requests to loopback names. */
 export interface AppOptions extends Pick<Config, 'host'>, Partial<Pick<Config, AppSettings>> {
   readonly skills: View
-  /** The sources other than folders. */
+  /** The sources that are not plain folders. */
   readonly sources?: Pick<Sources, 'status' | 'hooks'>
   readonly registry: ToolRegistry
   readonly logger: FastifyBaseLogger
@@ -56,29 +56,29 @@ export interface AppOptions extends Pick<Config, 'host'>, Partial<Pick<Config, A
   readonly commit?: string | undefined
   /** Whether an open page reloads itself after each change, by a stream of its own. Default false. */
   readonly isPreview?: boolean
-  /** Who may see what. Absent: everybody sees all of `skills`. */
+  /** Authentication and authorization. Without it, every caller sees all of `skills`. */
   readonly access?: Access | undefined
   /** The lock and the trust file. */
-  readonly trust?: Pick<Trust, 'files' | 'quarantinedIn' | 'originOf' | 'problem'> | undefined
+  readonly trust?: Pick<Trust, 'files' | 'quarantinedIn' | 'trustReportOf' | 'problem'> | undefined
   /** Says why the last reload of the configuration failed. */
   readonly reload?: { readonly problem: string | undefined }
   /** Says whether the process stops. */
   readonly shutdown?: Shutdown
-  /** Makes spans of requests: registered before all others. */
+  /** Plugin that creates the spans of requests; registered before all others. */
   readonly tracing?: FastifyPluginAsync | undefined
-  /** Registered before the routes: plugins of the caller, whose hooks run for every route and see each being added. */
+  /** Plugins of a library user, registered before the routes, so that their hooks see every route and every request. */
   readonly plugins?: readonly FastifyPluginAsync[]
   /** Returns the state of the audit log. Default: it works. */
   readonly auditState?: (() => AuditState) | undefined
   /** Receive every request: metrics, traces, the audit log. */
   readonly observers?: readonly Observer[]
-  /** When requests are refused because the process has too much to do. Default: never. */
+  /** Load above which requests are refused. Default: none are. */
   readonly overload?: OverloadOptions
   /** Counts a tool call towards its caller's limit. Resolves with the sentence of a refusal, or undefined. */
   readonly admitCall?: ((request: FastifyRequest, tool: Tool | undefined) => Promise<string | undefined>) | undefined
 }
 
-/** The whole HTTP service, not yet listening. */
+/** Builds the HTTP service with all plugins and routes. It does not listen yet. */
 export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   const { skills, sources, registry, logger, version, host, basePath = '', access, trust } = options
   const { allowedHosts = [], allowedOrigins = [] } = options

@@ -8,8 +8,8 @@ import type { Config } from './config/settings.ts'
 import { ConfigError } from './operator/setting.ts'
 
 /**
- * Tries the port before anything else is opened or announced.
- * @throws ConfigError when the address cannot be had
+ * Checks that the port is free, before anything else is opened or announced.
+ * @throws ConfigError if the service cannot listen there
  */
 export async function checkPort ({ host, port }: Config, portSetting: string): Promise<void> {
   if (port === 0) return
@@ -24,21 +24,21 @@ export async function checkPort ({ host, port }: Config, portSetting: string): P
 }
 
 /**
- * Opens the port of the service; one log line for each address says where.
- * @param portSetting what chooses another port, for errors
+ * Listens on the service's port, and logs a line for each address.
+ * @param portSetting the settings for another port, for errors
  * @returns the address
- * @throws ConfigError when the address cannot be had
+ * @throws ConfigError if the service cannot listen there
  */
 export async function listen (app: FastifyInstance, config: Config, portSetting: string): Promise<string> {
   try {
     return await app.listen({
-      // For `localhost` Fastify makes a second server, without the first one's tracking and limits of connections.
+      // For `localhost` Fastify would open a second server, without our tracking and limit of connections.
       host: config.host === 'localhost' ? (await lookup(config.host)).address : config.host,
       port: config.port,
       listenTextResolver: (address) => `skillserve listening at ${address}${config.basePath}`
     })
   } catch (error) {
-    // The metrics listen first.
+    // The port of the metrics is opened first.
     if (config.port === config.metricsPort && isInUse(error)) {
       throw new ConfigError(
         `METRICS_PORT is ${config.port}, the service's own port: ${portSetting}, or METRICS_PORT, chooses another`,
@@ -53,7 +53,7 @@ function isInUse (error: unknown): boolean {
   return errorCode(error) === 'EADDRINUSE'
 }
 
-/** The error of a port as the operator should read it. */
+/** Converts an error of a port into a message for the operator. */
 export function explainListenError (
   error: unknown, port: number, host: string, portSetting: string, hostSetting: string
 ): unknown {

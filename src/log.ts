@@ -3,7 +3,7 @@ import { type DestinationStream, type Logger, pino } from 'pino'
 import type { Environment } from './operator/setting.ts'
 
 declare module 'sonic-boom' {
-  /** In its content mode `buffer`, which its types leave out of `write`. */
+  /** Signature for the content mode `buffer`, which the package's types omit. */
   interface SonicBoom {
     write (line: Buffer): boolean
   }
@@ -11,41 +11,41 @@ declare module 'sonic-boom' {
 
 type LogFormat = 'pretty' | 'json'
 
-/** Lines are written together once they are this many bytes, and at the latest after this many milliseconds. */
+/** Bytes and milliseconds after which collected lines are written together. */
 const MIN_BYTES = 32_768
 const FLUSH_MS = 100
 
 /** Most bytes of one write: as many as a pipe holds. */
 const MAX_WRITE_BYTES = 65_536
 
-/** Lines beyond this many waiting bytes are dropped. They are those of some seconds under full load. */
+/** Most bytes waiting to be written, a few seconds of lines under full load; further lines are dropped. */
 const MAX_BYTES = 8 * 1_024 * 1_024
 
-/** How long the end of the process waits for a slow reader, in milliseconds. */
+/** How long the end of the process waits for a slow reader of the log, in milliseconds. */
 const END_MS = 500
 
-/** How long a file that is closed may take its last lines, in milliseconds. */
+/** How long closing a file may take to write its last lines, in milliseconds. */
 const CLOSE_MS = 10_000
 
-/** A write that takes longer than this is a problem, in milliseconds. */
+/** Duration after which a write counts as a problem, in milliseconds. */
 const SLOW_MS = 2_000
 
 interface LineOutputOptions {
-  /** An open file, which is closed at the end; default: standard output. */
+  /** Descriptor of an open file, closed by `end`; default: standard output. */
   readonly fd?: number
-  /** Gets the number of lines that were lost, once others are taken again. */
+  /** Called with the number of dropped lines, once lines can be written again. */
   readonly onDropped: (lines: number) => void
 }
 
-/** Where lines go. A reader that hangs or a full disk costs lines, and delays nothing. */
+/** An output for lines that never blocks: if its reader hangs or the disk is full, lines are dropped. */
 export interface LineOutput extends DestinationStream {
   /** The number of lines that were dropped since the start. */
   readonly dropped: number
-  /** Why lines are not written: the code of the system's error, or `slow`. */
+  /** Error code if lines cannot be written, or `slow`. */
   readonly problem: string | undefined
-  /** Writes what waits, without waiting for more. */
+  /** Starts to write waiting lines immediately. */
   flush (): void
-  /** Writes what waits, and closes the file. Resolves with the number of lines that may not have been written. */
+  /** Writes waiting lines and closes the file. Resolves with the number of lines that may be lost. */
   end (): Promise<number>
 }
 
@@ -54,12 +54,12 @@ export function openLineOutput ({ fd = 1, onDropped }: LineOutputOptions): LineO
   let reported = 0
   let error: string | undefined
   let waitingSince: number | undefined
-  /** Lines since the last time that most of them were written. */
+  /** Lines added since most of the queue was last written. */
   let waiting = 0
   let endsAt = Number.POSITIVE_INFINITY
   const isSlow = (): boolean => waitingSince !== undefined && performance.now() - waitingSince > SLOW_MS
   const problem = (): string | undefined => error ?? (isSlow() ? 'slow' : undefined)
-  // Before pino's own handler, which would try for ever to write to a full disk.
+  // Runs before pino's own handler, which would retry for ever on a full disk.
   const finish = (): void => {
     endsAt = performance.now() + END_MS
     try {
@@ -73,7 +73,7 @@ export function openLineOutput ({ fd = 1, onDropped }: LineOutputOptions): LineO
   const destination = pino.destination({
     dest: fd,
     sync: false,
-    // As text, all that waits would be measured again for each line.
+    // In text mode sonic-boom would measure the whole queue again for each line.
     contentMode: 'buffer',
     minLength: MIN_BYTES,
     maxWrite: MAX_WRITE_BYTES,
@@ -82,7 +82,7 @@ export function openLineOutput ({ fd = 1, onDropped }: LineOutputOptions): LineO
     retryEAGAIN: () => performance.now() < endsAt
   })
   destination.on('drop', () => { dropped++ })
-  // What could not be written is tried again with the next flush.
+  // Bytes that could not be written are tried again at the next flush.
   destination.on('error', (reason: NodeJS.ErrnoException) => { error = reason.code ?? reason.message })
   destination.once('close', () => { process.off('exit', finish) })
   destination.on('write', (bytes: number) => {
@@ -105,7 +105,7 @@ export function openLineOutput ({ fd = 1, onDropped }: LineOutputOptions): LineO
     flush: () => { destination.flush() },
     end: async () => {
       let lost = 0
-      // A full disk would keep it for ever.
+      // On a full disk, closing would never finish.
       const timer = setTimeout(() => {
         lost = waiting
         destination.destroy()
@@ -122,7 +122,6 @@ export function openLineOutput ({ fd = 1, onDropped }: LineOutputOptions): LineO
   }
 }
 
-/** The log of the process, and where its lines go. */
 interface Log {
   readonly logger: Logger
   readonly output: LineOutput
@@ -143,7 +142,6 @@ export function hasColor (env: Environment): boolean {
   return !env['NO_COLOR'] && env['TERM'] !== 'dumb'
 }
 
-/** Formats lines for a terminal. */
 async function prettyLines (output: DestinationStream, env: Environment): Promise<DestinationStream> {
   const { default: { prettyFactory } } = await import('pino-pretty')
   const format = prettyFactory({

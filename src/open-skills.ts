@@ -10,13 +10,13 @@ interface OpenOptions extends Pick<SkillManagerOptions, 'keep' | 'watcher'> {
   readonly env: Environment
   readonly log?: CoreLog
   readonly onSkipped?: OnSkipped
-  /** Closes what is opened. */
+  /** Closes everything that is opened here. */
   readonly shutdown: Shutdown
 }
 
 /**
- * Opens the folders and sources that the settings name, the lock and the trust file that guard them, and all their
- * skills. Nothing is started yet.
+ * Opens the folders and sources in the settings, the lock and trust file that guard them, and the catalog of their
+ * skills, and starts none of them.
  * @throws ConfigError
  */
 export async function openSkills (config: Config, { env, log = SILENT, shutdown, onSkipped, ...options }: OpenOptions) {

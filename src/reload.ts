@@ -19,15 +19,15 @@ interface ReloadedParts {
 }
 
 interface Next {
-  /** Access file, lock and trust file. */
+  /** Prepared access file, lock and trust file. */
   readonly policies: readonly Prepared[]
   /** Absent without a configuration file. */
   readonly roots: PreparedSources | undefined
 }
 
 /**
- * Reloads what the operator configured, at SIGHUP: prepares everything, commits it in one step, and retires what was
- * replaced. A reload that fails while it is prepared changes nothing.
+ * Reloads the operator's files at SIGHUP: prepares everything, commits it in one step, and closes the parts that were
+ * replaced. If preparing fails, nothing changes.
  */
 export class Reload {
   readonly #parts: ReloadedParts
@@ -37,7 +37,7 @@ export class Reload {
     this.#parts = parts
   }
 
-  /** What /readyz says after a reload that failed. The reason may quote a file, so the log alone has it. */
+  /** The problem that /readyz shows after a failed reload. Only the log has the reason, since it may quote a file. */
   get problem (): string | undefined {
     return this.#hasFailed
       ? 'the last reload failed, so the configuration before it stays in force; the log says why'
@@ -59,11 +59,11 @@ export class Reload {
     } catch (err) {
       log.warn({ err }, 'SIGHUP: unexpected error after the new configuration was put in force')
     }
-    // In any case: an operator may have fixed what a source needs.
+    // Also after a failure: the operator may have fixed what a source needs.
     sources.checkSoon()
   }
 
-  /** Reads, checks and opens everything, and changes nothing but the audit log, which has the same path as before. */
+  /** Reads, checks and opens everything. It changes nothing, but opens the audit log again, at the same path. */
   async #prepare (): Promise<Next> {
     const { config: { configFile, auditLog }, roots: present, access, trust, observation } = this.#parts
     if (auditLog !== undefined && !await observation.reopen()) {
@@ -79,7 +79,7 @@ export class Reload {
     }
   }
 
-  /** Puts policies in force, then roots: no skill of a new root is served before its rules are. */
+  /** Commits policies before roots, so that no skill of a new root is served before its rules apply. */
   async #commit ({ policies, roots }: Next): Promise<void> {
     const { skills, trust } = this.#parts
     const guarded = roots && trust?.guard(roots.roots)

@@ -25,14 +25,14 @@ import { createToolRegistry } from './tools/registry.ts'
 import { createTools } from './tools/tools.ts'
 
 /**
- * Signals that do not stop the process by themselves. After a real fault a handler in JavaScript would spin. SIGUSR2 is
- * for diagnostics.
+ * Signals without a handler. After a real fault a handler in JavaScript would loop for ever. SIGUSR2 is for
+ * diagnostics.
  */
 const NOT_HANDLED: closeWithGrace.AllEvents[] = [
   'SIGILL', 'SIGTRAP', 'SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGSEGV', 'SIGUSR2'
 ]
 
-/** Open connections at the same time: descriptors are left for reading skills. */
+/** Most open connections: the other descriptors are for reading skills. */
 const MAX_CONNECTIONS = 10_000
 
 export interface ServerOptions {
@@ -42,13 +42,13 @@ export interface ServerOptions {
   readonly env: Environment
   readonly isExample?: boolean
   /**
-   * Makes open pages follow each change. Called with the address once the service listens; what it returns is called at
-   * the end.
+   * Called with the address once the service listens, to reload open pages at each change; the returned function is
+   * called at the end.
    */
   readonly preview?: (skills: View, url: string) => () => void
 }
 
-/** What outlives all parts of the service. */
+/** The parts that exist before all others and are closed after them. */
 interface Base {
   readonly output: LineOutput
   readonly logger: Logger
@@ -56,13 +56,12 @@ interface Base {
 }
 
 /**
- * Starts the process: opens all parts, builds the app of them, and listens. Resolves when it listens; one log line for
- * each address says where. SIGTERM and SIGINT stop it with exit code 0, in under ten seconds after the delay that is
- * configured, also while it starts. A second signal stops it immediately with 1. An unhandled error is logged in full
- * and stops it with 1.
+ * Starts the service: opens all parts, builds the app, and listens; one log line for each address. SIGTERM and SIGINT
+ * stop it with exit code 0, within ten seconds after the configured delay, also during the start. A second signal stops
+ * it immediately with code 1. An unhandled error is logged in full and stops it with code 1.
  * @param version of the package
- * @param isExample the folder is that of the package, since no other was named: the log says so
- * @throws ConfigError when the address cannot be had
+ * @param isExample whether the example skills of the package are served, which is logged
+ * @throws ConfigError if the service cannot listen at the address
  */
 export async function startServer (config: Config, options: ServerOptions): Promise<void> {
   const { env, preview } = options
@@ -79,7 +78,7 @@ export async function startServer (config: Config, options: ServerOptions): Prom
     const reload = coalesce(async () => { if (!shutdown.isStopping) await parts.reload.run() })
     if (preview === undefined) process.on('SIGHUP', () => { void reload() })
     const app = await build(parts, config, options, { logger, shutdown })
-    // The summary counts findings of skills.
+    // The summary counts the findings, so their warnings are not logged.
     if (isForPerson) logger.level = 'error'
     await start(parts, config, shutdown)
     if (shutdown.isStopping) return
@@ -95,16 +94,16 @@ export async function startServer (config: Config, options: ServerOptions): Prom
     if (endPreview !== undefined) shutdown.add(endPreview)
     parts.roots.sources.start()
   } catch (error) {
-    // Parts that a signal closes while they are being opened.
+    // A signal may close parts while they are being opened, which then fail.
     if (shutdown.isStopping) return
     await shutdown.close()
     throw error
   }
 }
 
-/** Handles signals and errors that nobody handled until the end of the process. */
+/** Handles signals and unhandled errors until the process ends. */
 function stopAtSignals ({ logger, shutdown }: Omit<Base, 'output'>, isPreview: boolean): void {
-  // Instead of the listeners that every command starts with. A preview ends with its terminal.
+  // These replace the listeners that every command starts with. A preview also ends with its terminal.
   const handled = ['SIGINT', 'SIGTERM', ...isPreview ? ['SIGHUP'] as const : []] as const
   for (const signal of handled) process.removeAllListeners(signal)
   const skip: typeof NOT_HANDLED = isPreview ? NOT_HANDLED : [...NOT_HANDLED, 'SIGHUP']
@@ -117,13 +116,13 @@ function stopAtSignals ({ logger, shutdown }: Omit<Base, 'output'>, isPreview: b
     await sleep(delaySeconds * 1_000)
     await shutdown.drain(logger)
   })
-  // After a failed start. While the process stops, a second signal ends it.
+  // Removes the handlers after a failed start. During a stop they stay, so that a second signal ends the process.
   shutdown.add(() => { if (!shutdown.isStopping) signals.uninstall() })
 }
 
 type Parts = Awaited<ReturnType<typeof openParts>>
 
-/** Opens all parts, which do not follow anything yet. */
+/** Opens all parts without starting them. */
 async function openParts (config: Config, { version, env, isExample = false }: ServerOptions, base: Base) {
   const { logger, shutdown, output } = base
   if (isExample) {
@@ -145,7 +144,7 @@ async function openParts (config: Config, { version, env, isExample = false }: S
   const observation = await openObservation({
     config, version, log: logger, stdout: output, measured: skills, skills, policies, trust, readings
   })
-  // Before the skills: lines of the audit log wait for their revisions.
+  // Closed before the skills, since lines of the audit log wait for revisions.
   shutdown.add(() => observation.close())
   return { ...opened, limits, observation, reload: new Reload({ ...opened, observation, config, log: logger }) }
 }
@@ -172,7 +171,7 @@ async function build (
     isPreview: preview !== undefined,
     observers: observation.observers,
     shutdown,
-    // What depends on the caller is for no shared cache.
+    // With an access file, answers depend on the caller and must not be in shared caches.
     cacheSeconds: access === undefined ? config.cacheSeconds : 0,
     tracing: observation.tracing,
     plugins: [...limits === undefined ? [] : [limits.plugin], ...observation.plugins],
@@ -185,7 +184,7 @@ async function build (
   return app
 }
 
-/** Has all parts follow what they serve. Resolves once the skills are indexed. */
+/** Starts all parts. Resolves when the skills are indexed. */
 async function start ({ trust, skills, observation }: Parts, config: Config, shutdown: Shutdown): Promise<void> {
   if (!shutdown.isStopping) await trust?.start()
   if (!shutdown.isStopping) await skills.start()
@@ -198,7 +197,7 @@ async function start ({ trust, skills, observation }: Parts, config: Config, shu
   }
 }
 
-/** Without limits where nothing is limited. */
+/** Opens the rate limits and their store, if limits are on. */
 async function openLimits (
   config: Config, hasCallers: boolean, { logger, shutdown }: Base
 ): Promise<{ readonly limits?: Limits, readonly store?: LimitsStore | undefined }> {
@@ -217,7 +216,7 @@ async function openLimits (
   return { limits: createLimits({ rate: config.limitRate, burst: config.limitBurst, limiter: store?.limiter }), store }
 }
 
-/** The folders and sources and what an access file lets callers see of them. */
+/** Opens the folders and sources, and the access file that decides which skills a caller sees. */
 async function openService (config: Config, env: Environment, { logger, shutdown }: Base) {
   const keep = { keepMs: config.keepRevisionSeconds * 1_000, maxBytes: config.keepRevisionBytes }
   const opened = await openSkills(config, { env, log: logger, shutdown, keep })
@@ -233,7 +232,7 @@ async function openService (config: Config, env: Environment, { logger, shutdown
   return { ...opened, service: access?.nothing ?? skills, access }
 }
 
-/** @throws ConfigError when the file of the audit log cannot be opened */
+/** @throws ConfigError if the file of the audit log cannot be opened */
 async function openObservation (options: Parameters<typeof observe>[0]): Promise<Observation> {
   try {
     return await observe(options)

@@ -3,18 +3,18 @@ import { ROOT_PROBLEMS } from './core/roots/root.ts'
 import { counted } from './core/shared/text.ts'
 import type { SkillManager } from './core/skill-manager.ts'
 
-/** Folders that have a line of their own. */
+/** Most folders with a line of their own. */
 const MAX_FOLDERS = 4
 
 interface StartedService {
   readonly skills: SkillManager
   readonly config: Config
   readonly version: string
-  /** Where the service listens, base path included. */
+  /** URL of the service, with the base path. */
   readonly url: string
 }
 
-/** What there is, for a person at a terminal: at most ten lines. */
+/** Summarizes the service for a person at a terminal, in at most ten lines. */
 export async function startSummary ({ skills, config, version, url }: StartedService): Promise<string> {
   await skills.available()
   const findings = new Map<string, number>()

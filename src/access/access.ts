@@ -35,7 +35,7 @@ interface AccessOptions {
   /** Variables that name the proxies for requests to issuers. */
   readonly env: Environment
   readonly basePath: string
-  /** The address of the service as its users type it, without a slash at the end. */
+  /** Public URL of the service, without a slash at the end. */
   readonly publicUrl: string | undefined
 }
 
@@ -45,14 +45,14 @@ interface Admission {
   readonly view: View
 }
 
-/** Where clients look for an authorization server (RFC 8414 §3.1): a 401 would lead those with a token astray. */
+/** Paths of the search for an authorization server (RFC 8414 §3.1): a 401 would mislead clients with a token. */
 const OAUTH_DISCOVERY = /\/\.well-known\/(?:oauth-|openid-configuration)/
 
 /** Largest document of an issuer, in bytes. */
 const MAX_ISSUER_BYTES = 1_048_576
 
 const WRITABLE_BY_OTHERS = 0o002
-/** The longest delay of a timer. */
+/** Longest delay that `setTimeout` accepts, in milliseconds. */
 const MAX_TIMER_MS = 2_147_483_647
 
 /** @throws ConfigError of one line when the file cannot be used */
@@ -165,7 +165,7 @@ export class Access {
     return isMissing && principal?.kind === 'anonymous' ? this.#refusal('unauthenticated') : error
   }
 
-  /** @throws {HttpProblem} when the request may not go on; otherwise its principal is set */
+  /** @throws {HttpProblem} when the request is refused; otherwise its principal is set */
   async #admit (request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const authenticator = this.#authenticator
     const { policy } = authenticator

@@ -12,10 +12,10 @@ import { IssuerKeys, IssuerUnavailable, type ReadJson } from './issuer-keys.ts'
 import type { Identity, IssuerEntry, Policy } from './policy.ts'
 import { digestOf } from './secret.ts'
 
-/** Longest Authorization header that is read, in characters. */
+/** Longest `Authorization` header that is read, in characters. */
 const MAX_HEADER_CHARACTERS = 8_192
 
-/** How many callers of issuers are remembered, and for how long, in milliseconds. */
+/** Number of verified token callers that are cached, and the time for which they are, in milliseconds. */
 const MAX_REMEMBERED = 10_000
 const REMEMBERED_MS = 60_000
 
@@ -51,8 +51,8 @@ export class Authenticator {
   }
 
   /**
-   * @param link digest of the link that the request came through
-   * @param session token of a person who has signed in to the pages
+   * @param link digest of the secret in the path, if the request came through a link
+   * @param session token in the cookie of a person who has signed in to the pages
    */
   async authenticate (
     request: IncomingMessage, link: string | undefined, session?: string
@@ -130,7 +130,7 @@ function issuerOf (token: string): string | undefined {
 
 /**
  * Checks an access token (RFC 9068) for this service.
- * @throws what `explainRefusal` explains
+ * @throws an error for `explainRefusal`
  */
 async function verifyToken (token: string, entry: IssuerEntry, keys: IssuerKeys): Promise<Identity> {
   const { issuer, algorithms, clock_tolerance: clockTolerance } = entry
@@ -150,7 +150,7 @@ async function verifyToken (token: string, entry: IssuerEntry, keys: IssuerKeys)
     name,
     groups: [...textsOf(claimAt(payload, entry.groups_claim)), ...entry.groups],
     scopes: [...textsOf(payload['scope'] ?? payload['scp']).flatMap((scope) => scope.split(' ')), ...entry.scopes],
-    // A stream goes on for as long as its token would open another.
+    // With the tolerance: a stream lasts as long as new requests with its token are accepted.
     expiresAt: ((payload.exp ?? 0) + clockTolerance) * 1_000
   }
 }
@@ -166,8 +166,8 @@ function explainRefusal (error: unknown): readonly [refusal: Refusal, reason: st
 }
 
 /**
- * Refuses ID tokens, which are for the client that got them. A type decides before the list of claims: Keycloak before
- * 25 puts `nonce` into access tokens too, whose payload says `typ: Bearer`.
+ * Refuses ID tokens, which are meant for the client that got them. The `typ` is checked before the claims, since
+ * Keycloak before 25 puts `nonce` into access tokens too, whose payload has `typ: Bearer`.
  */
 function checkIsAccessToken ({ typ }: JWTHeaderParameters, payload: JWTPayload): void {
   const type = typ?.toLowerCase().replace(/^application\//, '')

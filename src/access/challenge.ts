@@ -8,15 +8,15 @@ const INVALID = ', error="invalid_token", error_description='
 const UNUSABLE = `${INVALID}"The token is unknown, damaged or no longer valid"`
 
 /**
- * Why requests are refused: the code of the problem, what metrics count, and what follows the realm in the challenge
- * (RFC 6750 §3). Without `error`, the caller has not tried.
+ * Refusals of requests: code of the problem, label in the metrics, and parameters after `realm` in the challenge (RFC
+ * 6750 §3). A caller without credentials gets no `error`.
  */
 export const REFUSALS = {
   unauthenticated: { code: 'unauthenticated', reason: 'missing', error: '' },
   invalid_credentials: { code: 'invalid_credentials', reason: 'invalid', error: ', error="invalid_request"' },
   invalid_token: { code: 'invalid_token', reason: 'invalid', error: UNUSABLE },
   token_expired: { code: 'token_expired', reason: 'expired', error: `${INVALID}"The token has expired"` },
-  // The audience that the service expects is not reported to callers.
+  // Callers are not told the audience that the service expects.
   wrong_audience: { code: 'invalid_token', reason: 'audience', error: UNUSABLE },
   insufficient_scope: { code: 'insufficient_scope', reason: 'scope', error: ', error="insufficient_scope"' },
   issuer_unavailable: { code: 'issuer_unavailable', reason: 'issuer', error: undefined }

@@ -6,7 +6,7 @@ import type { IssuerEntry } from './policy.ts'
 const OPENID = '/.well-known/openid-configuration'
 const OAUTH = '/.well-known/oauth-authorization-server'
 
-/** After a failure an issuer is asked once in this time, in milliseconds; the `Retry-After` of answers is as long. */
+/** Pause after a failed attempt to read the keys of an issuer, in milliseconds. `Retry-After` is as long. */
 const COOLDOWN_MS = 5_000
 
 type KeysEntry = Pick<IssuerEntry, 'issuer' | 'jwks_uri'>
@@ -47,7 +47,7 @@ export class IssuerKeys {
     return issuer === this.#entry.issuer && uri === this.#entry.jwks_uri
   }
 
-  /** Reads the keys again, unless that was done a moment ago. Returns whether they were read. */
+  /** Reads the keys again, unless they were read a moment ago. Returns whether they were. */
   async refresh (): Promise<boolean> {
     if (this.find.coolingDown) return false
     await this.find.reload()
@@ -59,7 +59,7 @@ export class IssuerKeys {
     if (performance.now() - this.#failedAt >= COOLDOWN_MS) {
       try {
         const keys = await this.#readJson(await this.#findUri(signal), signal) as JSONWebKeySet
-        // Throws for what is not a set of keys.
+        // Throws if the document is not a key set.
         createLocalJWKSet(keys)
         if (keys.keys.length === 0) throw new Error('the set of keys is empty')
         if (this.isUnavailable) this.#log.info({ issuer }, 'keys of the issuer were read again')
@@ -78,7 +78,7 @@ export class IssuerKeys {
     return last
   }
 
-  /** Returns where the keys are: what the file says, or the metadata, which may have moved them. */
+  /** Returns the URL of the keys: the `jwks_uri` of the access file, or that of the present metadata. */
   async #findUri (signal: AbortSignal): Promise<string> {
     const { issuer, jwks_uri: uri } = this.#entry
     return uri ?? await Promise.any(metadataOf(issuer).map(async (address) =>
@@ -87,8 +87,8 @@ export class IssuerKeys {
 }
 
 /**
- * Addresses of an issuer's metadata: OpenID Connect appends to a path, RFC 8414 §3.1 and §5 put theirs before it. All
- * are asked: one that does not answer delays nobody.
+ * Returns the URLs at which an issuer may have its metadata: OpenID Connect appends to the path, RFC 8414 §3.1 and §5
+ * insert before it. All are requested at once, so that one without an answer causes no delay.
  */
 function metadataOf (issuer: string): readonly string[] {
   const base = issuer.replace(/\/$/, '')
@@ -97,7 +97,7 @@ function metadataOf (issuer: string): readonly string[] {
   return [`${base}${OPENID}`, `${base}${OAUTH}`, ...before]
 }
 
-/** @throws Error for metadata of another issuer, or an address whose keys anybody on the network could replace */
+/** @throws Error for metadata of another issuer, or for keys at `http://`, which anybody on the network can replace */
 function keysAddress (document: unknown, address: string, issuer: string): string {
   const metadata = document as { issuer?: unknown, jwks_uri?: unknown } | null
   // RFC 8414 §3.3.

@@ -41,11 +41,11 @@ export class Policy {
   /** Names of the request headers that identify callers, for `Vary`. */
   readonly vary: string
   readonly rules: readonly Rule[]
-  /** Holders of tokens and of links, by the digests of their secrets. */
+  /** Callers with a token, and callers with a link, by the digests of the secrets. */
   readonly tokens: ReadonlyMap<string, Principal>
   readonly links: ReadonlyMap<string, Principal>
   readonly holders: readonly Principal[]
-  /** Callers without credentials; undefined where they are not admitted. */
+  /** The caller without credentials; undefined when such callers are refused. */
   readonly anonymous: Principal | undefined
   /** Views by the key in `Principal.view`: callers in the same groups share one. */
   readonly views = new LRUCache<string, View>({ max: MAX_VIEWS })
@@ -55,8 +55,8 @@ export class Policy {
 
   /**
    * @param roots names of all roots
-   * @param publicUrl of the service: `/mcp` below it is the audience of issuers that name none
-   * @throws ConfigError `FILE:LINE: KEY …`, or when two folders have one name
+   * @param publicUrl URL of the service; `/mcp` below it is the audience of issuers that name none
+   * @throws ConfigError `FILE:LINE: KEY …`, or when two roots have the same name
    */
   constructor (path: string, text: string, roots: readonly string[], publicUrl?: string) {
     const twice = roots.find((name, index) => roots.indexOf(name) !== index)

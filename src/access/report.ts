@@ -7,8 +7,8 @@ import { ANONYMOUS, type Policy, READ_SCOPE } from './policy.ts'
 const GROUP_PREFIX = 'group:'
 
 /**
- * @param name of a token or link, `anonymous`, or `group:G`
- * @throws ConfigError for a caller who is unknown
+ * @param name name of a token or link, `anonymous`, or `group:G`
+ * @throws ConfigError for an unknown caller
  */
 export function findCaller (policy: Policy, name: string): Principal {
   if (name.startsWith(GROUP_PREFIX)) {
@@ -29,7 +29,7 @@ export function describeAll (policy: Policy, skills: SkillManager): ReadonlyArra
   const cellOf = ({ caller, seen }: typeof callers[number], root: string, name: string): string => {
     const isGranted = refusalOf(caller) === undefined && policy.rules.some((rule) =>
       rule.groups.some((group) => caller.groups.includes(group)) && rule.admits(root, name))
-    // Of several folders the first wins.
+    // On a name clash the first root wins.
     if (!isGranted || seen.has(name)) return isGranted ? 'shadowed' : '-'
     seen.add(name)
     return 'yes'
@@ -52,7 +52,7 @@ export function describeCaller (
   const rows = skills.rootNames.flatMap((root) => skills.skillsIn(root).flatMap((name) => {
     const rule = rules.find((each) => each.admits(root, name))
     if (rule === undefined) return []
-    // Of several folders the first wins.
+    // On a name clash the first root wins.
     const note = seen.has(name) ? ' (hidden by the same name in an earlier folder)' : ''
     seen.add(name)
     const granted = rule.groups.filter((group) => groups.includes(group)).join(', ')

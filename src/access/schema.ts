@@ -4,14 +4,14 @@ import { StringEnum } from '../schemas/typebox.ts'
 
 const Closed = { additionalProperties: false }
 
-/** Names of tokens and links. Commands take `anonymous` and `group:G` for other callers. */
+/** Names of tokens and links. `anonymous` and `group:G` are excluded, because commands use them for other callers. */
 export const NAME = /^(?!anonymous$|group:)[\w.@:/+-]{1,200}$/
-/** What fits NAME, for messages. */
+/** What NAME matches, for messages. */
 export const NAME_FORM = 'name of letters, digits and . _ @ : / + -, other than anonymous and group:…'
 
-/** Directories name groups as people do: `Platform Team (Köln)`. A separator of lists would make it several. */
+/** Names of groups, as in directories: `Platform Team (Köln)`. Not with `,`, `;` and `|`, which separate groups. */
 export const GROUP = /^(?!\p{Z})[^\p{C},;|]{1,200}(?<!\p{Z})$/u
-/** What fits GROUP, for messages. */
+/** What GROUP matches, for messages. */
 export const GROUP_FORM = 'at most 200 characters, no , ; | and no space at its ends'
 
 const DATE = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:\d\d))?$/
@@ -82,7 +82,7 @@ const Rule = Type.Object({
   ))
 }, Closed)
 
-/** The access file: who there is, and who sees what. */
+/** The access file: callers, and rules for what they see. */
 export const AccessFileSchema = Type.Object({
   anonymous: Type.Optional(Type.Array(Group, {
     description: 'Groups of callers without credentials; every other caller is in them too. Absent or empty: no ' +
@@ -99,10 +99,10 @@ export const AccessFileSchema = Type.Object({
 
 export type AccessFile = Static<typeof AccessFileSchema>
 
-/** When a token or link expires, in milliseconds since 1970; undefined for a date that does not exist. */
+/** Returns when a token or link expires, in milliseconds since 1970; undefined for a date that does not exist. */
 export function parseExpiry (text: string): number | undefined {
   const time = DATE.test(text) ? Date.parse(text) : NaN
-  // V8 takes 30 February for 2 March.
+  // V8 parses 30 February as 2 March.
   const day = new Date(`${text.slice(0, 10)}T00:00Z`).getUTCDate()
   return Number.isNaN(time) || day !== Number(text.slice(8, 10)) ? undefined : time
 }

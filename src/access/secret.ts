@@ -2,12 +2,12 @@ import { hash, randomInt } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import { SECRET_PREFIXES } from '../secrets.ts'
 
-/** What a secret opens: everything that its token may see, or the discovery documents below a path. */
+/** Kind of a secret. A token gives access to the API, a link to the discovery documents below a path. */
 export type SecretKind = keyof typeof SECRET_PREFIXES
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
-/** 178 bits of randomness. */
+/** 30 of 62 characters are 178 random bits. */
 const RANDOM_CHARACTERS = 30
 const CHECKSUM_CHARACTERS = 8
 
@@ -17,7 +17,7 @@ export function createSecret (kind: SecretKind): string {
   return withChecksum(SECRET_PREFIXES[kind] + random)
 }
 
-/** Tells whether a text begins like a secret of the service, and its checksum is not that of the rest. */
+/** Returns whether a text has the prefix of a secret, but a wrong checksum. */
 export function isDamaged (secret: string): boolean {
   const begins = Object.values(SECRET_PREFIXES).some((prefix) => secret.startsWith(prefix))
   return begins && withChecksum(secret.slice(0, -CHECKSUM_CHARACTERS)) !== secret
@@ -27,7 +27,7 @@ function withChecksum (body: string): string {
   return body + crc32(body).toString(16).padStart(CHECKSUM_CHARACTERS, '0')
 }
 
-/** Returns what the access file has of a secret: its SHA-256 in hex. A slow hash adds nothing to 178 random bits. */
+/** Returns the SHA-256 of a secret in hex, for the access file. A slow hash adds nothing to 178 random bits. */
 export function digestOf (secret: string): string {
   return hash('sha256', secret, 'hex')
 }

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import { prefersPage } from '../http/request/accept.ts'
 
-/** The cookie that keeps the token of a person who has signed in to the pages. */
+/** Name of the cookie with the token of a person who has signed in to the pages. */
 export const SESSION_COOKIE = 'skillserve_token'
 
 /**

@@ -1,10 +1,10 @@
 import { MAX_LINK_BYTES, MAX_PATH_BYTES } from '../core/shared/limits.ts'
 import { quotePath } from '../core/shared/paths.ts'
 
-/** Files and folders of one archive. */
+/** Most files and folders of one archive. */
 const MAX_ARCHIVE_ENTRIES = 50_000
 
-/** Why an archive is not read: one sentence without a full stop, that anybody may read. */
+/** The reason why an archive is refused. The message is one sentence without a full stop, and safe to show. */
 export class ArchiveError extends Error {
   override readonly name = 'ArchiveError'
   readonly code: 'bad_archive' | 'too_large'
@@ -25,8 +25,8 @@ export class ArchiveNames {
   readonly #taken = new Set<string>()
 
   /**
-   * @returns the path of an entry, without `./` in front and a slash behind
-   * @throws ArchiveError
+   * @returns the path of an entry, without `./` at the beginning and slashes at the end
+   * @throws ArchiveError for a bad or repeated name
    */
   add (name: string, isFolder: boolean): string {
     const path = name.replace(/^(?:\.\/+)+/, '').replace(/\/+$/, '')
@@ -44,7 +44,7 @@ export class ArchiveNames {
     if (path.split('/').some((segment) => segment === '' || segment === '.' || segment === '..')) {
       throw refusedEntry(name, 'leads out of its folder')
     }
-    // Some file systems do not distinguish upper and lower case.
+    // Some file systems do not distinguish upper and lower case, so names that differ only in case clash.
     const key = path.normalize('NFC').toLowerCase()
     if (!isFolder && this.#taken.has(key)) throw refusedEntry(name, 'is there twice')
     this.#taken.add(key)
@@ -52,7 +52,7 @@ export class ArchiveNames {
   }
 }
 
-/** @throws ArchiveError for the target of a link that is not inside the archive */
+/** @throws ArchiveError when the target of a link is outside the archive */
 export function checkLink (path: string, target: string): void {
   if (Buffer.byteLength(target) > MAX_LINK_BYTES) {
     throw refusedEntry(path, `is a link of more than ${MAX_LINK_BYTES} bytes`)

@@ -6,7 +6,7 @@ import { type Entry, fromBufferPromise, getFileNameLowLevel, openPromise, type Z
 import { MAX_FILE_BYTES, MAX_LINK_BYTES, MAX_PUBLISHED_BYTES } from '../core/shared/limits.ts'
 import { ArchiveError, ArchiveNames, refusedEntry } from './archive-names.ts'
 
-/** From so many unpacked bytes on, more than this many times the packed size is taken for an attack. */
+/** An archive with more unpacked bytes than this, and more than this multiple of its size, counts as an attack. */
 const UNPACKED_RATIO_FROM_BYTES = 10 * 1_048_576
 const MAX_UNPACKED_RATIO = 200
 
@@ -14,7 +14,7 @@ const FILE_TYPE = 0o170000
 const REGULAR = 0o100000
 const SYMLINK = 0o120000
 
-/** Sizes and checksum follow the bytes of the entry. */
+/** Flag of an entry whose sizes and checksum come after its bytes. */
 const SIZES_FOLLOW = 0x8
 /** Stands for a size that is in another field. */
 const SIZE_ELSEWHERE = 0xffff_ffff
@@ -27,7 +27,7 @@ const METHODS: Readonly<Record<number, string>> = { 9: 'Deflate64', 12: 'bzip2',
 
 const OPTIONS = { decodeStrings: false, validateEntrySizes: true, lazyEntries: true, autoClose: false } as const
 
-/** An entry of a ZIP whose name and headers are good. */
+/** An entry of a ZIP archive, with checked name and headers. */
 export interface ZipItem {
   readonly path: string
   readonly kind: 'file' | 'folder' | 'link'
@@ -35,17 +35,17 @@ export interface ZipItem {
   readonly size: number
   readonly packedSize: number
   readonly isStored: boolean
-  /** Where its packed bytes begin in the archive. */
+  /** Offset of its packed bytes in the archive. */
   readonly start: number
   readonly entry: Entry
 }
 
-/** Whether bytes begin as those of a ZIP, which may be empty. */
+/** Returns whether bytes begin like a ZIP archive, be it an empty one. */
 export function isZip (bytes: Buffer): boolean {
   return ['PK\u0003\u0004', 'PK\u0005\u0006'].includes(bytes.toString('latin1', 0, 4))
 }
 
-/** Reads ZIP files of anybody: sources, packages and uploads. All its errors are ArchiveErrors, or the disk's. */
+/** Reads untrusted ZIP archives: sources, packages and uploads. Throws ArchiveErrors, and errors of the disk. */
 export class ZipReader {
   readonly #zip: ZipFile
 
@@ -53,7 +53,7 @@ export class ZipReader {
     this.#zip = zip
   }
 
-  /** @param from a path, or the bytes */
+  /** @param from path of the archive, or its bytes */
   static async open (from: string | Buffer): Promise<ZipReader> {
     const isOther = typeof from !== 'string' && !isZip(from)
     if (isOther) throw new ArchiveError('bad_archive', 'these bytes are not a ZIP archive')
@@ -65,7 +65,7 @@ export class ZipReader {
     this.#zip.close()
   }
 
-  /** All entries, by the central directory, with which the header of each entry has to agree. */
+  /** Lists the entries of the central directory. Refuses local headers that differ, and entries that overlap. */
   async entries (): Promise<ZipItem[]> {
     const names = new ArchiveNames()
     const items: ZipItem[] = []
@@ -129,7 +129,7 @@ export class ZipReader {
     return { path, kind, size, packedSize, isStored: method === STORED, start: await this.#startOf(entry, name), entry }
   }
 
-  /** Other programs read the header in front of the bytes, and would find another archive. */
+  /** Returns the offset of an entry's bytes. Other programs read the local header, so it must not differ. */
   async #startOf (entry: Entry, name: string): Promise<number> {
     const local = await this.#zip.readLocalFileHeaderPromise(entry)
     const hasSizes = (local.generalPurposeBitFlag & SIZES_FOLLOW) === 0
@@ -151,7 +151,7 @@ export function tooLargeFile (name: string): ArchiveError {
   return new ArchiveError('too_large', message)
 }
 
-/** @throws ArchiveError for so many bytes that the archive is taken for an attack */
+/** @throws ArchiveError when an archive unpacks to too many bytes, or to so many for its size that it is an attack */
 export function checkUnpackedBytes (bytes: number, packed: number): void {
   const isBomb = bytes > UNPACKED_RATIO_FROM_BYTES && bytes > packed * MAX_UNPACKED_RATIO
   if (bytes > MAX_PUBLISHED_BYTES || isBomb) {
@@ -159,7 +159,7 @@ export function checkUnpackedBytes (bytes: number, packed: number): void {
   }
 }
 
-/** yauzl's sentences may quote names of the archive. Errors of the disk stay what they are. */
+/** Replaces errors of yauzl, whose messages may quote names of the archive. Rethrows errors of the disk. */
 function asArchiveError (error: unknown): never {
   if (error instanceof ArchiveError) throw error
   if (error instanceof Error && 'syscall' in error) throw error

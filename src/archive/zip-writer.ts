@@ -2,19 +2,19 @@ import { createHash } from 'node:crypto'
 import { yieldIfNeeded } from '../core/shared/async.ts'
 
 /**
- * The records of a ZIP archive (PKWARE's APPNOTE 6.3.9) of files that are stored without compression: names, sizes and
- * checksums decide on every byte. Libraries rewrite names that are legal here, compress by the Node at hand, or write
- * checksums where readers of streams cannot find them.
+ * Writes ZIP archives (PKWARE's APPNOTE 6.3.9) without compression, byte for byte reproducible. Libraries rewrite names
+ * that are legal here, compress differently with each version of Node, or write checksums where streaming readers
+ * cannot find them.
  */
 
 export const ZIP_MEDIA_TYPE = 'application/zip'
 
 interface ZipEntry {
-  /** Names the file to be read. */
+  /** Path for `ReadFile`. */
   readonly path: string
-  /** UTF-8, `/` between segments, at most 65,535 bytes. */
+  /** Name in the archive: UTF-8, `/` between segments, at most 65,535 bytes. */
   readonly name: Buffer
-  /** In bytes. */
+  /** Size in bytes. */
   readonly size: number
   readonly crc32: number
 }
@@ -29,16 +29,16 @@ const END_BYTES = 22
 /** Version 2.0, which every reader knows, made on Unix: a `\` is part of a name there, and modes count. */
 const VERSION_NEEDED = 20
 const MADE_BY_UNIX = 3 << 8 | VERSION_NEEDED
-/** The name is UTF-8 (bit 11). */
+/** Bit 11: the name is UTF-8. */
 const FLAGS = 0x0800
 const STORED = 0
-/** 1 January 1980, midnight: the format's earliest. */
+/** Midnight of 1 January 1980, the earliest time that the format allows. */
 const TIME = 0
 const DATE = 0x0021
-/** A regular file, `rw-r--r--`, in the upper half. */
+/** Mode of a regular file, `rw-r--r--`, in the upper 16 bits. */
 const ATTRIBUTES = 0o100644 * 0x10000
 
-/** The bytes of a file from `start` to `end`, both included. */
+/** Reads the bytes of a file from `start` to `end`, both included. */
 type ReadFile = (path: string, start: number, end: number) => AsyncGenerator<Buffer>
 
 /**
@@ -46,9 +46,9 @@ type ReadFile = (path: string, start: number, end: number) => AsyncGenerator<Buf
  * same bytes everywhere.
  */
 export class ZipArchive {
-  /** Names the contents. */
+  /** Revision of the skill or skills in the archive. */
   readonly revision: string
-  /** In bytes. */
+  /** Size in bytes. */
   readonly size: number
   readonly #entries: readonly ZipEntry[]
   readonly #read: ReadFile
@@ -61,7 +61,7 @@ export class ZipArchive {
     this.#read = read
   }
 
-  /** `sha256:<hex>` of all bytes. */
+  /** Returns `sha256:<hex>` of all bytes. */
   async digest (): Promise<string> {
     const hash = createHash('sha256')
     for await (const chunk of this.chunks()) hash.update(chunk)
@@ -69,8 +69,8 @@ export class ZipArchive {
   }
 
   /**
-   * The bytes from `start` to `end`, both included, with back-pressure. An error of reading a file ends it, so that a
-   * broken archive is never taken for complete.
+   * Streams the bytes from `start` to `end`, both included, with back-pressure. Fails if a file cannot be read, so that
+   * no client takes a broken archive for a complete one.
    */
   async * chunks (start = 0, end = this.size - 1): AsyncGenerator<Buffer> {
     let offset = 0
@@ -83,13 +83,13 @@ export class ZipArchive {
     if (offset <= end) yield centralDirectory(this.#entries).subarray(Math.max(start - offset, 0), end + 1 - offset)
   }
 
-  /** Header and content of a file, of which `first` and `last` are in positions of both together. */
+  /** Streams a part of a header and the content after it. `first` and `last` count from the start of the header. */
   async * #part (entry: ZipEntry, first: number, last: number): AsyncGenerator<Buffer> {
     const header = localHeader(entry)
     const end = Math.max(Math.min(last - header.length, entry.size - 1), -1)
     const content = this.#read(entry.path, Math.max(first - header.length, 0), end)
     try {
-      // Of a file that cannot be read, the header is not sent either.
+      // The content is read first: if that fails, no header was sent.
       const start = await content.next()
       yield header.subarray(Math.max(first, 0), last + 1)
       if (start.done !== true) yield start.value
@@ -100,17 +100,14 @@ export class ZipArchive {
   }
 }
 
-/** Bytes of the local header and of the content that follows it. */
 function localSize ({ name, size }: ZipEntry): number {
   return LOCAL_HEADER_BYTES + name.length + size
 }
 
-/** The local header, before the content of a file. */
 function localHeader (entry: ZipEntry): Buffer {
   return Buffer.concat([record([[4, 0x04034b50], ...commonFields(entry)]), entry.name])
 }
 
-/** The central directory, after the contents of all files. */
 function centralDirectory (entries: readonly ZipEntry[]): Buffer {
   let offset = 0
   const headers = entries.flatMap((entry) => {

@@ -2,7 +2,7 @@ import type { Environment } from '../operator/setting.ts'
 
 export interface Arguments<Options = object> {
   readonly positionals: readonly string[]
-  /** By the names of its flags in camel case. Settings are texts that are not checked yet. */
+  /** Values of flags by their names in camel case. Values of settings are unchecked text. */
   readonly options: Options
 }
 
@@ -11,15 +11,15 @@ export interface CommandContext {
   readonly env: Environment
   readonly cwd: string
   readonly print: (text: string) => void
-  /** Writes a line to standard error that changes no exit code. */
+  /** Writes a line to standard error. The exit code stays the same. */
   readonly warn: (sentence: string) => void
-  /** Whether a person reads standard output. */
+  /** Whether standard output is a terminal. */
   readonly isTerminal?: boolean
 }
 
 /**
- * A command: resolves with the exit code, or with undefined while the process goes on by itself.
- * @throws ConfigError: one line on standard error, and the exit code for wrong use
+ * Runs a command. Resolves with the exit code, or with undefined if the process keeps running.
+ * @throws ConfigError for wrong use, which is printed as one line on standard error
  */
 export type RunCommand<Options = object> = (
   args: Arguments<Options>, context: CommandContext

@@ -15,16 +15,16 @@ import type { Arguments, CommandContext } from './command.ts'
 type ServeContext = Pick<CommandContext, 'cwd' | 'env' | 'commands'>
 
 /**
- * Checks what was given as a folder of skills. `./path`, an absolute path or a name with a separator is a folder, there
- * or not. A bare word is one only if it is there, since it may as well be a mistyped command.
- * @param layout with another than `flat`, the folder may itself be a skill
+ * Checks an argument that should be a folder of skills. `./path`, an absolute path or a name with a separator is
+ * accepted even if it does not exist. A bare word must exist, since it may be a mistyped command.
+ * @param layout with any layout but `flat`, the folder may itself be a skill
  * @throws ConfigError for an unknown word, for a file, and for a folder that is itself a skill
  */
 export async function checkSkillsFolder (
   text: string, cwd: string, commands: readonly string[], layout = 'flat'
 ): Promise<void> {
   const path = resolve(cwd, text)
-  // A network disk may never answer.
+  // A network disk might never answer, so it is not checked.
   if (isAddress(text) || isOnNetwork(path)) return
   const stats = await stat(path).catch(() => undefined)
   if (stats?.isDirectory() === false) throw new ConfigError(`${quote(text)} is a file, not a folder of skills`)
@@ -93,7 +93,7 @@ export function readArguments (
   return { sources: { ...sources, defaultFolder: examples }, checks }
 }
 
-/** Refuses to serve the example skills to somebody who stands in skills of their own. */
+/** Refuses to serve the example skills from a working folder that has skills itself. */
 async function checkWorkingFolder (cwd: string): Promise<void> {
   if (isOnNetwork(cwd) || !await hasSkills(cwd)) return
   const folder = await mainFileIn(cwd) === undefined ? '.' : '..'

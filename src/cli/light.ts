@@ -14,8 +14,8 @@ export function isServe ([word = '']: readonly string[]): boolean {
 }
 
 /**
- * Runs `version` and `healthcheck` without the modules of the whole command line: orchestrators ask every few seconds.
- * @returns the exit code; undefined for other commands, and for arguments and settings that need a closer look
+ * Runs `version` and `healthcheck` without the modules of other commands: orchestrators check every few seconds.
+ * @returns the exit code; undefined if the whole command line is needed
  */
 export async function runLight (
   [command = '', ...args]: readonly string[], env: Environment,
@@ -38,7 +38,7 @@ export async function runLight (
   }
 }
 
-/** Returns where the service is, if its settings are plain ones. */
+/** Returns where the service listens; undefined if the settings need the full parser. */
 function readService (args: readonly string[], env: Environment) {
   let flags: Partial<Record<keyof typeof FLAGS, string>>
   try {

@@ -4,28 +4,28 @@ import { isServe, runLight } from './light.ts'
 
 const argv = process.argv.slice(2)
 
-// A signal would not end the first process of a container. Commands that stop by themselves replace these listeners.
+// Without a listener, a signal does not end the first process of a container. Some commands replace these listeners.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.on(signal, () => {
-    // `serve` reloads its configuration at SIGHUP, and there is none yet.
+    // SIGHUP reloads the configuration of `serve`. Before the start is complete, there is nothing to reload.
     if (!isServe(argv)) process.exit(128 + constants.signals[signal])
     if (signal !== 'SIGHUP') process.exit(0)
   })
 }
 
-// Without a listener Node opens its inspector on this signal: a port at which any local user could run code.
+// Without a listener, Node would open its inspector on this signal, a port at which any local user can run code.
 process.on('SIGUSR1', () => {})
 
-// Node 22 and later keep compiled code from one start to the next, where there is a folder to keep it in.
+// Node 22 and later cache compiled code on disk, if there is a writable folder for it.
 const { enableCompileCache } = nodeModule as { readonly enableCompileCache?: () => void }
 enableCompileCache?.()
 
-/** What a shell says of a program that SIGPIPE ended. Node ignores the signal. */
+/** Exit code that shells report for a program ended by SIGPIPE, a signal that Node ignores. */
 const EXIT_OF_SIGPIPE = 141
-/** A fault, which is no finding of `validate`. */
+/** Exit code of a failure, different from that of findings of `validate`. */
 const EXIT_OF_LOST_OUTPUT = 3
 
-// A reader such as `head` leaves when it has what it wants. The rest is for nobody.
+// A reader such as `head` may close the pipe early. The rest of the output is then not needed.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(EXIT_OF_SIGPIPE)
   process.stderr.write(`skillserve: standard output cannot be written (${error.code ?? error.message})\n`)

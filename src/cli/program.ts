@@ -7,12 +7,12 @@ import type { FailOn, ReportFormat } from '../validate/report.ts'
 import { TARGET_WORDS } from '../verdicts/targets.ts'
 import type { Arguments, RunCommand } from './command.ts'
 
-/** Their options are those that are declared here. */
+/** A command with any options. `createProgram` declares which ones it has. */
 type AnyCommand = RunCommand<never>
 
 const HELP_WIDTH = 80
 
-/** Settings that say which skills there are. */
+/** Settings that say where skills are. */
 const FOLDERS = ['personalDir', 'linkTargets', 'configFile', 'stateDir', 'layout'] as const
 const READING = ['linkTargets', 'stateDir', 'layout'] as const
 const FORMATS = ['text', 'json', 'sarif', 'github'] satisfies ReportFormat[]
@@ -20,7 +20,7 @@ const FAIL_ON = ['error', 'warning', 'info', 'never'] satisfies FailOn[]
 const ALL = Object.keys(SETTINGS) as readonly SettingName[]
 
 /**
- * The command line. A new command is an entry here, and a file with its `run`, which is loaded when it is called.
+ * Creates the command line. A new command needs an entry here, and a file with its `run`, which is imported on call.
  * @param start runs a command with its arguments
  */
 export function createProgram (
@@ -216,7 +216,7 @@ function addSetting (command: Command, setting: Setting): void {
   const option = new Option(argument.replace(/ (\w+)$/, ' <$1>'), describe(setting))
   if (separator !== undefined) option.argParser(collect)
   if (alone !== undefined) option.preset(alone)
-  // For completion.
+  // Used by shell completion only.
   if (words !== undefined) option.argChoices = [...words]
   command.addOption(option)
 }

@@ -5,9 +5,9 @@ import { isServe } from './light.ts'
 import { createProgram } from './program.ts'
 
 /**
- * Runs what the arguments behind the name of the script ask for. A failure that the caller can fix is one line.
+ * Runs the command line. Reports an error that the caller can fix in one line.
  * @param printError writes to standard error
- * @returns the exit code, or undefined while the process goes on by itself
+ * @returns the exit code, or undefined if the process keeps running
  */
 export async function runCommandLine (
   argv: readonly string[], context: Omit<CommandContext, 'commands' | 'warn'>, printError: (text: string) => void
@@ -15,7 +15,7 @@ export async function runCommandLine (
   const warn = (sentence: string): void => { printError(`skillserve: ${sentence}\n`) }
   let code: number | undefined = 0
   const program = createProgram(context.print, async (run, args) => {
-    // An unset variable in quotes would stand for the working folder.
+    // An empty argument, such as an unset variable in quotes, would mean the working folder.
     if (args.positionals.includes('')) throw new ConfigError('an argument is empty')
     code = await run(args, { ...context, warn, commands: program.commands.map((command) => command.name()) })
   })
@@ -23,7 +23,7 @@ export async function runCommandLine (
     await program.parseAsync(argv, { from: 'user' })
     return code
   } catch (error) {
-    // Scripts tell what a command found out from wrong use of it. Errors of a start are 1, whatever they are.
+    // Wrong use has an exit code of its own, so that scripts can tell it from findings. Any failed start is 1.
     const isWrongUse = error instanceof CommanderError && !isServe(argv)
     const isValidate = argv[0] === 'validate'
     const isExpected = error instanceof CommanderError || error instanceof ConfigError

@@ -1,8 +1,8 @@
 #!/usr/bin/env node
-// The program that a package manager links. Its syntax is that of Node 12: an older Node cannot parse the modules of
-// the service, and would end with a stack trace.
+// The executable that package managers link. Written for Node 12, since an older Node cannot parse the modules of the
+// service and would end with a stack trace.
 
-/** The oldest Node that the code runs on: `engines` in package.json. */
+/** Oldest supported Node, as in `engines` of package.json. */
 const OLDEST_MAJOR = 20
 const OLDEST_MINOR = 19
 
@@ -12,7 +12,7 @@ if (version[0] < OLDEST_MAJOR || (version[0] === OLDEST_MAJOR && version[1] < OL
   process.stderr.write('skillserve: Node ' + needed + ' or later is needed, this is ' + process.versions.node + '\n')
   process.exitCode = 1
 } else {
-  // Each disk that hangs keeps a thread of libuv's pool, whose size is read when the first one is needed.
+  // Each hanging disk blocks a thread of libuv's pool. libuv reads the size when it first needs a thread.
   if (!process.env.UV_THREADPOOL_SIZE) process.env.UV_THREADPOOL_SIZE = '32'
   import('./main.js').catch(function (error) {
     if (error.code !== 'EMFILE') throw error

@@ -20,9 +20,9 @@ import { fetchSources, skippedWarner } from './folders.ts'
 /** A folder of skills, one skill in it, or a root of a source. */
 interface Place {
   readonly root: RootOptions
-  /** As the caller named it. */
+  /** Path or address as the caller gave it. */
   readonly path: string
-  /** The only skill that is read, by its name in the root. */
+  /** Name of the only skill to read. */
   readonly only?: string
 }
 
@@ -35,8 +35,8 @@ export interface ReadOptions {
 }
 
 /**
- * Reads skills once: of folders of skills, single skills, SKILL.md files and addresses of sources, each by itself.
- * Sources are fetched before `use` is called. What could be a skill and is left out is named.
+ * Opens skills for one reading: folders of skills, single skills, SKILL.md files and sources, each separately. Fetches
+ * sources before it calls `use`. Warns of entries that are skipped.
  * @throws ConfigError for a place that cannot be read, and for one without skills
  */
 export async function withSkills<T> (
@@ -59,7 +59,7 @@ export async function withSkills<T> (
   const managers: SkillManager[] = []
   const hasSources = named.length > 0 || options.config !== undefined
   const roots = hasSources ? await openRoots(config, { log: SILENT, env }) : undefined
-  // Empty for a user without a home.
+  // The path is empty for a user without a home folder.
   const published = roots?.state.path || undefined
   try {
     if (roots !== undefined) await fetchSources(roots.sources, context)
@@ -76,7 +76,7 @@ export async function withSkills<T> (
         skills,
         names: await namesIn(place, skills),
         isOneSkill: only !== undefined,
-        // The caller does not know the folders that sources are published in.
+        // Callers do not know the folder in which sources are published, so they see names.
         pathOf: (skillPath, skill) => published !== undefined && isWithin(skillPath, published)
           ? `${name}/${skill}`
           : shownPath(cwd, skillPath)
@@ -112,7 +112,7 @@ async function placeOf (path: string, cwd: string): Promise<Place> {
 async function openPlace (
   { root, only }: Place, linkTargets: readonly string[], onSkipped: OnSkipped
 ): Promise<SkillManager> {
-  // A skill that was named by itself may be a link to anywhere.
+  // A skill that is given as a path may be a link to any folder.
   const target = only === undefined ? [] : await realpath(join(root.path, only)).catch(() => [])
   const skills = createSkillManager({
     projectRoots: [root],

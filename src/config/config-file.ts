@@ -25,7 +25,7 @@ const AuthSchema = Type.Object({
   known_hosts_file: optionalText('The keys of SSH hosts; default: ~/.ssh/known_hosts')
 }, mapping('Where credentials are; relative paths begin at the folder of this file'))
 
-/** The keys of all kinds that are fetched: those of their addresses, and those of their settings. */
+/** Keys for the address and the settings of each kind of source, except folders. */
 const KIND_KEYS = Object.fromEntries<KindSetting>([
   ...SOURCE_KINDS.map(({ kind, description }) => [kind, { description }] as const),
   ...SOURCE_KINDS.flatMap(({ settings }) => Object.entries(settings))
@@ -38,7 +38,7 @@ const matching = (pattern: string, title: string, description: string) =>
 const duration = (description: string) =>
   matching(DURATION, 'a duration up to 499h, such as 60s, 5m or 1h', description)
 
-/** The keys of entries of every kind. */
+/** Keys that any entry may have. */
 const CommonSchema = Type.Object({
   name: matching('^[\\w.-]{1,64}$', 'up to 64 letters, digits, ".", "_" and "-"', 'What settings and reports call it'),
   layout: Type.Optional(StringEnum(LAYOUTS, {
@@ -68,7 +68,6 @@ const SourceSchema = Type.Object({
 
 type SourceEntry = Static<typeof CommonSchema> & { readonly folder?: string }
 
-/** The file that `--config` names. */
 export const ConfigFileSchema = Type.Object({
   $schema: Type.Optional(Type.String({ title: 'a text', description: 'The address of this schema, for editors' })),
   sources: Type.Array(SourceSchema, {
@@ -82,7 +81,7 @@ const SEARCH_KEYS = ['include', 'exclude', 'prefix']
 const ROOT_KINDS = ['folder', ...SOURCE_KINDS.map(({ kind }) => kind)]
 
 /**
- * The sources of a configuration file, in its order.
+ * Returns the sources of a configuration file, in its order.
  * @throws ConfigError of one line, `FILE:LINE: KEY …`
  */
 export async function readConfigFile (path: string): Promise<readonly RootSpec[]> {
@@ -105,7 +104,7 @@ function toRoot (entry: SourceEntry, at: YamlPath, file: YamlFile<unknown>): Roo
   }
   const common = commonOf(entry, at, file)
   if (kind === undefined) return { kind: 'folder', path: resolve(dirname(file.path), entry.folder ?? ''), ...common }
-  // The schema lets nothing but texts pass.
+  // The schema allows only text here.
   const textAt = (key: string) => Reflect.get(entry, key) as string | undefined
   try {
     const settings = Object.fromEntries(Object.keys(kind.settings).map((key) => [key, textAt(key)]))
@@ -123,7 +122,7 @@ function keysOf (kind: typeof SOURCE_KINDS[number] | undefined, layout = 'flat')
   return [kind.kind, ...Object.keys(kind.settings), ...common]
 }
 
-/** What entries of every kind may have; the schema has refused other keys. */
+/** Converts the keys that any kind may have. The schema has already refused unknown keys. */
 function commonOf (entry: SourceEntry, at: YamlPath, file: YamlFile<unknown>): Partial<SourceCommon> {
   const common = Object.entries(entry).filter(([key]) => Object.hasOwn(CommonSchema.properties, key))
   const { interval, timeout, auth, webhook, ...others } = Object.fromEntries(common) as Static<typeof CommonSchema>

@@ -4,31 +4,30 @@ import { ConfigError, didYouMean, type Environment, quote, type Setting } from '
 import { type Config, type SettingName, SETTINGS } from './settings.ts'
 
 export interface ConfigSources {
-  /** Arguments that are not flags. */
   readonly positionals?: readonly string[]
   /** The values of flags, by their names in camel case. */
   readonly options?: Readonly<Record<string, unknown>>
   readonly env: Environment
-  /** What relative paths are relative to. */
+  /** Folder that relative paths start from. */
   readonly cwd: string
-  /** What replaces the default of `skillsDirs`; undefined: none. */
+  /** Replaces the default of `skillsDirs`. If present and undefined, there is no default. */
   readonly defaultFolder?: string | undefined
 }
 
-/** One setting of a process: its value, or what is wrong with it. */
+/** A setting with its value, or with its error. */
 export interface Resolved {
   readonly name: SettingName
   readonly row: Setting
-  /** The flag or variable that it comes from, or `default`; undefined for one that has no value. */
+  /** The flag or variable with the value, or `default`; undefined without a value. */
   readonly origin: string | undefined
   readonly value?: unknown
   readonly error?: ConfigError
 }
 
 /**
- * Flags beat the environment, the environment beats defaults. An empty variable counts as unset, because compose files
- * pass on `NAME=` for what nobody set.
- * @throws ConfigError for the first value that cannot be used
+ * Loads all settings: flags override the environment, which overrides defaults. An empty variable counts as unset,
+ * because compose files pass `NAME=` for an unset variable.
+ * @throws ConfigError for the first wrong value
  */
 export function loadConfig (sources: ConfigSources): Config {
   return Object.fromEntries(resolveSettings(sources).map(({ name, value, error }) => {
@@ -38,7 +37,7 @@ export function loadConfig (sources: ConfigSources): Config {
   })) as Config
 }
 
-/** All settings, those that cannot be used too. */
+/** Resolves all settings, including those with errors. */
 export function resolveSettings (sources: ConfigSources): readonly Resolved[] {
   return Object.entries<Setting>(SETTINGS).map(([key, row]) => {
     const name = key as SettingName
@@ -59,14 +58,14 @@ export function resolveSettings (sources: ConfigSources): readonly Resolved[] {
 }
 
 function valueOf (row: Setting, from: string, mustBe: string, text: string, cwd: string): unknown {
-  // The name of a folder may be blank, but nobody means one.
+  // A folder may have a blank name, but a blank setting is a mistake.
   const value = text.trim() === '' ? undefined : row.parse(text, cwd)
   if (value !== undefined) return value
   const found = row.isSecret === true ? '' : `, not ${quote(text)}${didYouMean(text, row.words ?? [])}`
   throw new ConfigError(`${from} must be ${mustBe}${found}`)
 }
 
-/** What somebody has set: arguments, else the environment. */
+/** Returns the text from the arguments, or else from the environment. */
 function textsOf (
   { argument = '', variable, separator, mustBe }: Setting, { positionals = [], options = {}, env }: ConfigSources
 ): { readonly from: string, readonly mustBe?: string, readonly texts: readonly string[] } | undefined {

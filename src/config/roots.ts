@@ -10,13 +10,12 @@ import { homeOf } from '../operator/home.ts'
 import { ConfigError, type Environment } from '../operator/setting.ts'
 import type { Config } from './settings.ts'
 
-/** The folders and sources of a service. */
 export interface OpenedRoots {
-  /** For everything that the service writes by itself. */
+  /** Folder for all files that the service writes itself. */
   readonly state: StateFolder
   readonly sources: Sources
   /**
-   * Reads the configuration file, and opens the folders and sources that the settings name now.
+   * Reads the configuration file again, and opens its folders and sources. They replace the present ones on commit.
    * @throws ConfigError
    */
   prepare (): Promise<PreparedSources>
@@ -26,9 +25,9 @@ type RootsConfig = Pick<Config, 'skillsDirs' | 'personalDir' | 'configFile' | 's
   Partial<Pick<Config, 'watchPolling' | 'linkTargets' | 'accessFile' | 'auditLog' | 'auditRequired'>>
 
 /**
- * Opens the folders and sources that the settings name. What sources published before is there immediately; nothing is
- * fetched yet.
- * @throws ConfigError, also for a place for the service's own files that would be served
+ * Opens the configured folders and sources. Skills that a source published earlier are available immediately; nothing
+ * is fetched yet.
+ * @throws ConfigError, also when a file or folder of the service would itself be served
  */
 export async function openRoots (
   config: RootsConfig, { log, env }: { readonly log: CoreLog, readonly env: Environment }
@@ -48,7 +47,7 @@ export async function openRoots (
 }
 
 /**
- * Checks what `openRoots` would open, without opening or writing anything, and returns it.
+ * Checks the configured folders and sources without opening or writing anything. Returns them with their names.
  * @throws ConfigError
  */
 export async function checkRoots (config: RootsConfig, env: Environment): Promise<ReturnType<typeof withNames>> {
@@ -84,7 +83,7 @@ function toSpec (text: string, layout: Config['layout']): RootSpec {
   return layout === undefined ? spec : { ...spec, layout }
 }
 
-/** Undefined for a user without a home. A relative XDG_CACHE_HOME is to be ignored, as its specification says. */
+/** Undefined for a user without a home folder. The XDG specification says to ignore a relative XDG_CACHE_HOME. */
 function defaultStateDir (env: Environment): string | undefined {
   const cache = env['XDG_CACHE_HOME'] ?? ''
   const home = homeOf(env)

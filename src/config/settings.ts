@@ -9,7 +9,7 @@ import { ConfigError, type Setting } from '../operator/setting.ts'
 
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 
-/** Kinds of values: how a text is read, and what it must be. */
+/** Kinds of values: how text is parsed, and what errors say it must be. */
 const FOLDER = { parse: parsePath, mustBe: 'a folder' } as const
 const FILE = { parse: parsePath, mustBe: 'a file' } as const
 const ROOT = { parse: parseRoot, mustBe: 'a folder' } as const
@@ -17,7 +17,7 @@ const HOST = { parse: parseListenHost, mustBe: 'a host name or an IP address' } 
 const PORT = { parse: upTo(65_535), mustBe: 'a whole number from 0 to 65535 (0 takes any free port)' } as const
 const COUNT = upTo(10 ** 15 - 1)
 const POSITIVE = { parse: (text: string) => COUNT(text) || undefined, mustBe: 'a whole number above 0' } as const
-/** An hour: nobody waits longer for a process, or for a cache. */
+/** At most an hour: no delay and no cache needs longer. */
 const SECONDS = { parse: upTo(3_600), mustBe: 'a whole number of seconds up to 3600' } as const
 const BOOLEANS: ReadonlyMap<string, boolean> = new Map([['true', true], ['1', true], ['false', false], ['0', false]])
 const BOOLEAN = { parse: (text: string) => BOOLEANS.get(text), mustBe: 'true, false, 1 or 0' } as const
@@ -31,7 +31,7 @@ function parsePath (text: string, cwd: string): string {
   return resolve(cwd, text)
 }
 
-/** A folder as an absolute path; the address of a source as it is. Errors quote the host of an address only. */
+/** Returns a folder as an absolute path, or an address unchanged. Errors show only the host of an address. */
 function parseRoot (text: string, cwd: string): string {
   if (!isAddress(text)) return resolve(cwd, text)
   try {
@@ -43,7 +43,7 @@ function parseRoot (text: string, cwd: string): string {
   return text
 }
 
-/** Segments of characters that nobody encodes, no dot segments; without the slash at the end, which `/` is too. */
+/** Returns a path without a slash at its end. Refuses dot segments, and characters that need encoding. */
 function parseBasePath (text: string): string | undefined {
   return /^\/(?:(?!\.{1,2}(?:\/|$))[\w.~-]+(?:\/|$))*$/.test(text) ? text.replace(/\/$/, '') : undefined
 }
@@ -52,19 +52,19 @@ function upTo (max: number): (text: string) => number | undefined {
   return (text) => /^(?:0|[1-9]\d{0,14})$/.test(text) && Number(text) <= max ? Number(text) : undefined
 }
 
-/** Without the slash at the end. */
+/** Returns the URL without a slash at its end. */
 function parseUrl (text: string): string | undefined {
   if (!/^https?:\/\/[^\s?#@"\\]+$/i.test(text) || !URL.canParse(text)) return undefined
   return new URL(text).href.replace(/\/$/, '')
 }
 
-/** A `%` of a password is `%25`. */
+/** Rejects a wrong percent-encoding: a `%` in a password must be `%25`. */
 function parseRedis (text: string): string | undefined {
   const isRead = /^(?:redis|valkey)s?:\/\/\S+$/.test(text) && URL.canParse(text) && decodePercent(text) !== undefined
   return isRead ? text : undefined
 }
 
-/** @param more the page below docs, with a heading, that says more */
+/** @param more page below docs, and its heading, with details */
 function setting<
   const Kind extends Pick<Setting, 'parse' | 'words' | 'mustBe'>,
   const Place extends Omit<Setting, 'parse' | 'words' | 'mustBe' | 'meaning'>
@@ -73,8 +73,8 @@ function setting<
 }
 
 /**
- * Every setting of the service: the type Config, flags, environment, `--help` and the tables of README.md and
- * docs/configuration.md come from here. After a change, `npm run tables` writes those tables anew.
+ * All settings of the service. The type Config, flags, environment, `--help` and the tables of README.md and
+ * docs/configuration.md come from here. After a change, run `npm run tables` to update those tables.
  */
 export const SETTINGS = {
   /** Project roots as absolute paths and as addresses of sources. They need not exist. */
@@ -110,7 +110,7 @@ export const SETTINGS = {
   logLevel: setting(oneOf(...LOG_LEVELS), {
     argument: '--log-level LEVEL', variable: 'LOG_LEVEL', default: 'info'
   }, '`trace`, `debug`, `info`, `warn`, `error`, `fatal` or `silent`'),
-  /** Undefined: pretty on a terminal. */
+  /** Default: pretty on a terminal, otherwise JSON. */
   logFormat: setting(oneOf('pretty', 'json'), { argument: '--log-format FORMAT', variable: 'LOG_FORMAT' },
     '`pretty` or `json`; without it pretty on a terminal, JSON otherwise'),
   metricsPort: setting(PORT, { argument: '--metrics-port PORT', variable: 'METRICS_PORT' },
@@ -195,5 +195,4 @@ type ValueOf<Row extends Setting> =
   (Row extends { readonly separator: string } ? readonly Parsed<Row>[] : Parsed<Row>) |
   (Row extends { readonly default: string } ? never : undefined)
 
-/** The settings of a process. */
 export type Config = { readonly [Name in SettingName]: ValueOf<(typeof SETTINGS)[Name]> }

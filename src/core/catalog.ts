@@ -16,7 +16,7 @@ import { createCoalescer, yieldIfNeeded } from './shared/async.ts'
 import { mainFileError } from './shared/errors.ts'
 import { compareCodePoints } from './shared/text.ts'
 
-/** How long a revision stays readable after its last use, in milliseconds, and the bytes of all of them. */
+/** Time that a revision stays readable after its last use, in milliseconds, and bytes of all kept revisions. */
 const KEPT_REVISION_MS = 600_000
 const KEPT_REVISION_BYTES = 64 * 1_048_576
 
@@ -25,7 +25,7 @@ export interface SkillRef {
   readonly name: string
 }
 
-/** A skill that came, went, or is in another state. */
+/** A skill that was added, removed or changed. */
 export interface IndexChange extends SkillRef {
   readonly before: IndexedSkill | undefined
   /** Undefined for a skill that is gone, or has not been read yet. */
@@ -34,21 +34,21 @@ export interface IndexChange extends SkillRef {
   readonly walk?: Walk | undefined
 }
 
-/** Whether a caller may see what a root has under a name. */
+/** Whether a caller may see the skill with this name in a root. */
 export type IsVisible = (root: Root, name: string) => boolean
 
 interface CatalogEvents {
-  /** The index has changed. Also emitted, maybe with nothing in it, when the roots were replaced. */
+  /** The index has changed. Also emitted when the roots were replaced, even without changes. */
   changed: [changes: readonly IndexChange[]]
   /** All skills of a root have been read for the first time. */
   indexed: [root: Root]
-  /** A skill that was asked for by name is not as the index has it. */
+  /** A skill was requested by name, and the index is out of date for it. */
   stale: [skill: SkillRef]
   listed: [root: Root, before: RootState]
 }
 
 export interface CatalogOptions {
-  /** Absolute paths, or folders with names; the earlier wins. They need not exist. */
+  /** Absolute paths, or roots with options. On a name clash the first root wins. They need not exist. */
   readonly projectRoots: ReadonlyArray<string | RootOptions>
   /** Absolute paths. Links that leave their root are followed when they lead to or into one of these folders. */
   readonly linkTargets?: readonly string[] | undefined
@@ -70,9 +70,9 @@ export class Catalog extends EventEmitter<CatalogEvents> {
   readonly #skills = new WeakMap<Root, Map<string, IndexedSkill>>()
   readonly #options: CatalogOptions
   readonly #shareRead = createCoalescer<IndexedSkill | undefined>()
-  /** Goes up with each change of the index. */
+  /** Incremented by each change of the index. */
   generation = 0
-  /** Goes up with each change of the names and folders of skills. */
+  /** Incremented by each change of the names or folders of skills. */
   listingGeneration = 0
   #names: { readonly of: number, readonly sorted: readonly string[] } = { of: -1, sorted: [] }
 
@@ -176,7 +176,7 @@ export class Catalog extends EventEmitter<CatalogEvents> {
   /** Whether `find` would return the same skill now. */
   async isStill (skill: IndexedSkill): Promise<boolean> {
     const { root } = skill
-    // A root that was moved behind a link is the same folder in another place.
+    // If the root was moved and its path is now a link to it, only the real path has changed.
     if (await realpathOrNothing(root.disk, root.path) !== root.listing?.realPath) await root.list()
     return await this.#isListed(skill) && await hasSameFolder(skill).catch(() => true)
   }
@@ -243,7 +243,7 @@ export class Catalog extends EventEmitter<CatalogEvents> {
       before?.fingerprint !== now?.fingerprint || !isDeepStrictEqual(before?.findings, now?.findings)))
   }
 
-  /** A name that stays keeps its skill until it is read from its new folder: no list is empty meanwhile. */
+  /** Takes over a listing. A name keeps its skill until the new folder has been read, so that no list is empty. */
   #takeListing (root: Root, before: RootState): void {
     const index = this.#indexOf(root)
     const { folders } = root
@@ -260,7 +260,7 @@ export class Catalog extends EventEmitter<CatalogEvents> {
   }
 
   #announce (root: Root, changes: readonly IndexChange[]): void {
-    // A root that is being prepared is not in its place yet.
+    // The skills of a root are announced only when `setRoots` has put it in place.
     if (changes.length === 0 || !this.roots.includes(root)) return
     this.generation++
     this.emit('changed', changes)
@@ -272,13 +272,13 @@ function isTransient (refused: RefusedError): boolean {
   return isInconclusive(refused) || refused.refusal === 'changed'
 }
 
-/** Whether the ignore files of two states of a skill say the same. What a failing disk says of them does not count. */
+/** Whether two states of a skill have the same ignore rules. A failing disk counts as no change. */
 function hasRulesOf (present: IndexedSkill, kept: IndexedSkill): boolean {
   const isUnreadable = present.refused !== undefined && isTransient(present.refused)
   return isUnreadable || present.filter?.id === kept.filter?.id
 }
 
-/** Whether the root of a skill that is gone has other ignore rules than before. */
+/** Whether the ignore rules of the root have changed since a removed skill was read. */
 function isIgnored ({ root: { listing, listed }, name, folder }: IndexedSkill): boolean {
   if (listing === undefined) return false
   return listed === undefined ? folder.rules?.id !== listing.ignoreFile?.rules.id : listed.ignored?.has(name) === true
@@ -288,7 +288,7 @@ function isIgnored ({ root: { listing, listed }, name, folder }: IndexedSkill): 
 async function isCurrent (skill: IndexedSkill): Promise<boolean> {
   const { root, folder, mainFile, mainFiles, refused } = skill
   if (refused !== undefined) return false
-  // A main file that was passed over may be of use now: the target of a link was made.
+  // A preferred main file was passed over, but may be readable by now: the target of a link may have been created.
   if (mainFile?.name !== orderMainFiles(mainFiles, 'SKILL.md')[0]) return false
   if (!await hasSameRules(skill)) return false
   if (mainFile === undefined) return true

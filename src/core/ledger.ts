@@ -7,32 +7,32 @@ import { yieldIfNeeded } from './shared/async.ts'
 import { SkillError } from './shared/errors.ts'
 import { type CoreLog, SILENT } from './shared/log.ts'
 
-/** Changes that are remembered, including those of skills that a caller does not see. */
+/** Number of changes that are kept, including those of skills that a view does not see. */
 const MAX_JOURNAL = 8_192
 
-/** Pause before a skill that could not be read, since it is being written or its disk is slow, is read again. */
+/** Pause before a skill that was being written, or whose disk is slow, is read again, in milliseconds. */
 const RETRY_MS = 200
 
 export interface Content {
-  /** Of the manifest; undefined for a skill whose files cannot be listed, and for one that has not been read yet. */
+  /** Revision of the manifest; undefined if the files cannot be listed, or have not been read yet. */
   readonly revision: string | undefined
-  /** Digest of the main file, which tells states without a revision apart. */
+  /** Digest of the main file. It distinguishes states without a revision. */
   readonly mainFile: string | undefined
-  /** What the skill adds to the revision of the catalog, which is a sum: one change among many costs two hashes. */
+  /** Summand of the skill in the catalog revision. With a sum, a change of one skill costs two hashes. */
   readonly part: bigint
 }
 
-/** A skill that was there at the beginning, and one that came since; both are not read yet, and equal to nothing. */
+/** Content of unread skills: UNREAD if present at the start, NEW if added later. Neither equals any other content. */
 const UNREAD: Content = { revision: undefined, mainFile: undefined, part: 0n }
 export const NEW: Content = { ...UNREAD }
 
-/** The content that a root has for a name. */
+/** The content of a skill in one root. */
 export interface Claim {
   readonly root: string
   readonly content: Content
 }
 
-/** What the roots, in their order, have under a name before and after a change of a skill. */
+/** A change of the skills with one name: those of all roots, in their order, before and after. */
 export interface LedgerChange {
   readonly name: string
   readonly before: readonly Claim[]
@@ -49,15 +49,15 @@ export interface LedgerChange {
 export class Ledger extends EventEmitter<{ change: [change: LedgerChange], filled: [] }> {
   readonly catalog: Catalog
   readonly log: CoreLog
-  /** What the roots have under each name, in their order. */
+  /** The contents that roots have under each name, in the order of the roots. */
   readonly claims = new Map<string, readonly Claim[]>()
-  /** The latest changes. */
+  /** The latest changes, the oldest first. */
   readonly journal: LedgerChange[] = []
-  /** Number of subscribers that get the revisions of changes: while there are any, these revisions stay readable. */
+  /** Number of subscribers that are told revisions. While there are any, these revisions stay readable. */
   readers = 0
-  /** Goes up with each new content of a name. */
+  /** Incremented by each new content of a name. */
   version = 0
-  /** The roots whose skills are read, or have been. */
+  /** Roots whose skills are being read, or were. */
   readonly #roots = new Map<Root, RootLedger>()
   #followed: readonly Root[] = []
   #isStarted = false
@@ -69,7 +69,7 @@ export class Ledger extends EventEmitter<{ change: [change: LedgerChange], fille
     this.log = log
   }
 
-  /** Begins to read and to follow. A ledger that is not started knows nothing. */
+  /** Begins to read and follow skills. Before that, the ledger is empty. */
   start (): void {
     if (this.#isStarted) return
     this.#isStarted = true
@@ -104,7 +104,7 @@ export class Ledger extends EventEmitter<{ change: [change: LedgerChange], fille
     for (const change of changes) this.#roots.get(change.root)?.take(change)
   }
 
-  /** A name keeps its content until a new root that has it was read. */
+  /** Follows new roots and drops removed ones. A name keeps its content until the new root has been read. */
   #followRoots (): void {
     const before = this.#followed
     this.#followed = this.catalog.roots
@@ -123,7 +123,7 @@ export class Ledger extends EventEmitter<{ change: [change: LedgerChange], fille
     opened.start(areNews)
   }
 
-  /** Records what the roots have under a name, and reports it if it differs and is news. */
+  /** Records the contents under a name, and emits a change if they differ, unless `isNews` is false. */
   resolve (name: string, emitsChange: boolean): void {
     const now: Claim[] = []
     for (const root of this.#followed) {
@@ -148,16 +148,16 @@ export class Ledger extends EventEmitter<{ change: [change: LedgerChange], fille
   }
 }
 
-/** What the catalog knows of a change: nothing, when a skill is read again because reading it failed. */
+/** A skill to read, with what the catalog knows about it. Empty if the skill is read again after a failure. */
 type Task = Partial<Pick<IndexChange, 'now' | 'walk'>>
 
-/** The contents of the skills of one root, which it reads one after the other. */
+/** Reads the skills of one root, one after the other, and keeps their contents. */
 class RootLedger {
   readonly contents = new Map<string, Content>()
   isFilled = false
   readonly #root: Root
   readonly #ledger: Ledger
-  /** What is to be read: skills that have changed, those that were there at the beginning, and those that failed. */
+  /** Skills still to be read: changed ones, those present at the start, and those that failed. */
   readonly #changed = new Map<string, Task>()
   readonly #initial = new Set<string>()
   readonly #failed = new Set<string>()
@@ -169,7 +169,7 @@ class RootLedger {
     this.#ledger = ledger
   }
 
-  /** Reads all skills. @param areNews whether those are reported that differ from what had their names before */
+  /** @param areNews whether skills that differ from earlier ones of the same name are reported */
   start (areNews: boolean): void {
     this.isFilled = areNews
     for (const name of this.#root.folders.keys()) {
@@ -189,7 +189,7 @@ class RootLedger {
       const isNew = !this.contents.has(name) && !this.#changed.has(name)
       this.#changed.set(name, { now, walk })
       this.#failed.delete(name)
-      // Lists have it already, so that its end is news even if it ends before it is read.
+      // Lists already show the new skill, so its removal must be reported even if it was never read.
       if (isNew) this.#set(name, NEW, false)
       void this.#work()
       return
@@ -206,7 +206,7 @@ class RootLedger {
     this.#isClosed = true
   }
 
-  /** Reads changes first, then what was there at the beginning. */
+  /** Reads changed skills first, then those present at the start. */
   async #work (): Promise<void> {
     if (this.#isWorking) return
     this.#isWorking = true
@@ -241,7 +241,7 @@ class RootLedger {
     return this.#changed.keys().next().value ?? this.#initial.values().next().value
   }
 
-  /** Computes the content of a skill as the index has it; undefined if the disk has another state, or is silent. */
+  /** Computes the content of a skill as it is indexed; undefined if the disk has another state or does not answer. */
   async #read (name: string, task: Task = {}): Promise<Content | undefined> {
     const { catalog, log, readers } = this.#ledger
     const skill = catalog.skillsIn(this.#root).get(name)
@@ -269,10 +269,10 @@ class RootLedger {
   }
 }
 
-/** Codes of errors that say nothing about the content of a skill. */
+/** Errors that do not say what the content of a skill is. */
 const TRANSIENT: ReadonlySet<string> = new Set(['skill_changing', 'skill_not_found', 'disk_not_answering'])
 
-/** Whether two contents are the same, whatever roots they are in. */
+/** Whether two contents are the same, in the same root or not. */
 export function hasSameContent (a: Content | undefined, b: Content | undefined): boolean {
   if (a === b || a === undefined || b === undefined || a.part === 0n || b.part === 0n) return a === b
   return a.revision === b.revision && (a.revision !== undefined || a.mainFile === b.mainFile)

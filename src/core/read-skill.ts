@@ -20,11 +20,11 @@ import type { CatalogSkill, Finding } from './shared/skill.ts'
 export interface IndexedSkill extends CatalogSkill {
   readonly root: Root
   readonly folder: SkillFolder
-  /** Undefined for a folder that could not be read. */
+  /** Undefined if the folder could not be read. */
   readonly folderStamp: FileStamp | undefined
-  /** Names in the folder that are a main file by their letters, in any casing. */
+  /** Names of main files in the folder, in any casing. */
   readonly mainFiles: readonly string[]
-  /** The one that was read. */
+  /** The main file that was read. */
   readonly mainFile: { readonly name: string, readonly stamp: FileStamp } | undefined
   readonly ignoreFile: IgnoreFile | undefined
   /** Hides files of the skill, in addition to hidden names. */
@@ -34,7 +34,7 @@ export interface IndexedSkill extends CatalogSkill {
   /** Whether every later edit is sure to change one of the stamps. */
   readonly isSettled: boolean
   readonly headings: readonly string[]
-  /** Stands for the states of all its files, where these have been compared. */
+  /** Hash over the states of all files; absent until they have been compared. */
   readonly fingerprint?: string
 }
 
@@ -65,12 +65,12 @@ export async function readSkill (
     filter = createSkillFilter(folder.name, folder.rules, ignoreFile?.rules)
     mainFiles = names.filter((name) => isMainFile(name) && filter?.hides(name, false) !== true)
     main = await readMainFile(files, { disk, folder: folder.realPath, filter }, mainFiles)
-    // A file that came or went meanwhile is another state next time.
+    // Added and removed files are noticed by the next comparison. A replaced folder is not, so it is checked here.
     const after = await disk.stat(folder.path)
     if (after?.ino !== stats.ino) throw changed('the folder was replaced while its skill was read')
   } catch (error) {
     refused = asRefused(error)
-    // Main files are asked for one by one, since any may be missing or a link: this is the folder itself.
+    // `readMainFile` passes over missing and linked main files, so this error is about the folder itself.
     if (refused.refusal === 'not_found' || refused.refusal === 'outside') return undefined
     if (mainFiles === undefined) {
       filter = createSkillFilter(folder.name, folder.rules, await unreadRules(disk, folder))
@@ -99,7 +99,7 @@ export function describeSkill (folder: SkillFolder, { mainFiles, main, filter, r
 }): CatalogSkill & Pick<IndexedSkill, 'headings'> {
   const { nameInSource } = folder
   const parsed = main && parseSkillBytes(main.content.bytes, nameInSource ?? folder.name)
-  // The operator has renamed the skill, and its author made no mistake.
+  // The operator has added a prefix to the name, so a mismatch is not the author's mistake.
   const isRenamed = nameInSource !== undefined && parsed?.summary.name === nameInSource
   const file = main?.name ?? mainFiles[0] ?? 'SKILL.md'
   const inMainFile = (found: Finding): Finding => ({ ...found, file })

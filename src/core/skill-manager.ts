@@ -9,7 +9,7 @@ import { type GrantOf, View } from './view.ts'
 import type { RootOptions } from './roots/root.ts'
 import { Refresher, type RefresherOptions } from './watch/refresher.ts'
 
-/** How long a start waits for the listing of a slow root, in milliseconds. */
+/** Longest time that a start waits for a slow root to be listed, in milliseconds. */
 const SLOW_START_MS = 1_000
 
 export type SkillManagerOptions = CatalogOptions & RefresherOptions
@@ -53,27 +53,27 @@ export class SkillManager extends View {
     await this.refresher.close()
   }
 
-  /** In their order; may hold one name twice. */
+  /** Names of the roots in their order, which may contain duplicates. */
   get rootNames (): readonly string[] {
     return this.catalog.roots.map(({ name }) => name)
   }
 
-  /** Names of the skills in a root, as of its last listing. */
+  /** Returns the names of the skills in a root, as of its last listing. */
   skillsIn (root: string): readonly string[] {
     return [...this.catalog.roots.find(({ name }) => name === root)?.folders.keys() ?? []]
   }
 
-  /** A view of the roots that have a grant. Its scope differs from that of every other view. */
+  /** Creates a view of the roots that have a grant. `scope` must be unique among views with different grants. */
   createView (scope: string, grantOf: GrantOf): View {
     return new View(scope, grantOf, this.parts)
   }
 
-  /** Wave's and Neovate's reading interface. */
+  /** Part of Wave's and Neovate's interface. */
   getAvailableSkills (): SkillMetadata[] {
     return [...this.availableIndexed()]
   }
 
-  /** All skills whose main file could be read. */
+  /** Returns all skills whose main file could be read. */
   getSkills (): SkillMetadata[] {
     return this.indexedNames().flatMap((name) => {
       const skill = this.findIndexed(name)

@@ -17,7 +17,7 @@ import type { Refresher } from './watch/refresher.ts'
 const MAX_READS = 3
 const CHANGE_PAUSE_MS = 20
 
-/** What all views of a process share. */
+/** Objects that all views of a process share. */
 export interface ViewParts {
   readonly catalog: Catalog
   readonly ledger: Ledger
@@ -61,7 +61,7 @@ export class View {
     return this.parts.catalog.roots.filter(({ name }) => this.grantOf(name) !== undefined)
   }
 
-  /** The changes of these skills, and their revision as a whole. */
+  /** Changes of the visible skills, and their catalog revision. */
   get feed (): ChangeFeed {
     this.#feed ??= new ChangeFeed(this)
     return this.#feed
@@ -118,7 +118,7 @@ export class View {
     return this.visible.available
   }
 
-  /** Names of skills that fit the words of a query, the best first. Throws `folderError`'s sentences without a root. */
+  /** Returns the names of skills that match a query, the best first. Throws `folderError`s if there is no root. */
   async search (query: string): Promise<readonly string[]> {
     await this.list()
     await this.parts.refresher.mostlyIndexed(this.roots)
@@ -140,7 +140,8 @@ export class View {
         return await answer(new PresentState(this.#withShadowedFinding(found), found, catalog))
       } catch (error) {
         if (!(error instanceof SkillError)) throw error
-        // What was refused has just been read; another error may come from a folder that was replaced meanwhile.
+        // A refused skill has just been read, but any other error may be caused by a folder that was replaced
+        // meanwhile.
         const isSame = found === undefined || found.refused !== undefined || await catalog.isStill(found)
         if (error.code !== 'skill_changing' && isSame) throw error
         if (count === MAX_READS) throw error.code === 'skill_changing' ? error : skillError.changing(name)
@@ -157,7 +158,7 @@ export class View {
     try {
       return await this.read(name, answer)
     } catch (error) {
-      // Its sentence has the name that was asked for.
+      // The message must contain the requested name.
       throw isAbsent(error) ? mainFileError.skillNotFound(displayName) : error
     }
   }
@@ -194,7 +195,7 @@ export class View {
     return this.visible.generation
   }
 
-  /** The error of a view whose roots are all missing. */
+  /** Error of a view whose roots are all missing; undefined if one exists. */
   get unavailable (): SkillError | undefined {
     const errors = this.roots.map((root) => root.unavailable)
     if (errors.length === 0) return this.scope === '' ? folderError.notFound('') : undefined
@@ -202,7 +203,7 @@ export class View {
     return errors.find((error) => error?.code === 'skills_folder_permission_denied') ?? errors[0]
   }
 
-  /** What a root has that has never answered is not known. */
+  /** While a root has never answered, nobody knows whether it has the skill. */
   #absent (name: string): SkillError {
     const isUnknown = this.roots.some((root) =>
       root.listing === undefined && root.failure?.state === 'failed' && this.#isVisible(root, name))
@@ -232,7 +233,7 @@ export class PinnedView extends View {
     this.#revision = revision
   }
 
-  /** Gives `answer` the present state of a skill if it has the revision, else the kept one. */
+  /** Calls `answer` with the present state if it has the revision, or else with the kept revision. */
   override async read<T> (name: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
     const wanted = this.#revision === 'current' ? this.#read.get(name) : this.#revision
     let present: string | undefined
@@ -242,7 +243,7 @@ export class PinnedView extends View {
       return await answer(state)
     }
     const value = await this.#view.read(name, answerWanted).catch(async (error: unknown) => {
-      // Also of a skill that is gone, too large, or whose disk fails.
+      // A kept revision can be read even if the skill is gone or too large, or its disk fails.
       const mayBeKept = error instanceof SkillError && wanted !== undefined && present !== wanted
       const kept = mayBeKept ? await this.#view.keptState(name, wanted) : undefined
       if (kept === undefined) throw error

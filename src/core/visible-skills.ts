@@ -21,7 +21,7 @@ export class VisibleSkills {
     this.#isVisible = isVisible
   }
 
-  /** Sorted by code point. */
+  /** Names, sorted by code point. */
   get names (): readonly string[] {
     this.#update()
     return this.#names
@@ -40,7 +40,7 @@ export class VisibleSkills {
     return this.#available
   }
 
-  /** Goes up with each change of the lists. */
+  /** Incremented by each change of the lists. */
   get generation (): number {
     void this.available
     return this.#generation

@@ -19,9 +19,9 @@ interface ExportOptions {
   readonly skills: View
   /** Absolute path. */
   readonly folder: string
-  /** Whether anybody may read them. Otherwise no shared cache and no other web page may have the files. */
+  /** Whether everybody may read them. If not, shared caches must not keep the files, nor other origins read them. */
   readonly isPublic: boolean
-  /** Whether not everything may be in it. What earlier exports have of other skills then goes. */
+  /** Whether skills may be missing for lack of access: the artifacts of missing ones are then removed. */
   readonly isRestricted?: boolean
   /** Remove the artifacts of earlier exports too. Clients that have an earlier index need them for a time. */
   readonly prune?: boolean
@@ -32,11 +32,11 @@ interface ExportReport {
   readonly written: number
   readonly removed: number
   readonly skills: number
-  /** Skills that are in no index, with the reason in words. */
+  /** Skills that are in no index, with the reason as a sentence. */
   readonly leftOut: ReadonlyArray<{ readonly name: string, readonly reason: string }>
 }
 
-/** A file with what a server has to say about it. */
+/** A file of the export with the headers that a server should send. */
 interface ServedFile extends OutputFile {
   readonly type: string
   readonly caching: string
@@ -46,27 +46,27 @@ const INDEX = '.well-known/agent-skills/index.json'
 const LEGACY_INDEX = '.well-known/skills/index.json'
 const MANIFEST = 'manifest.json'
 
-/** The folders below which nothing but the export is expected. */
+/** Folders that belong to the export alone, in which files of earlier exports are removed. */
 const OWNED = ['.well-known/skills', '.well-known/agent-skills']
 
 /** `.well-known/agent-skills/<name>/<digest>/…`, which may stay when the index does not list it any more. */
 const ARTIFACT = /^\.well-known\/agent-skills\/([^/]+)\/[\da-f]{64}\/(?:SKILL\.md|archive\.zip)$/
 
-/** `Cache-Control` of indexes and of files whose address is not their digest. */
+/** `Cache-Control` for indexes and for files whose URL does not contain their digest. */
 const SHORT = 'max-age=60'
 const JSON_TYPE = 'application/json; charset=utf-8'
 const PLAIN_TEXT = 'text/plain; charset=utf-8'
 
-/** Files that hosts of static sites read. */
+/** Makes the files that configure hosts of static sites. */
 function hostFiles (isPublic: boolean): ServedFile[] {
   return [
     textFile('_headers', headersFor(isPublic), PLAIN_TEXT),
-    // GitHub Pages leaves out names that begin with `.` or `_`, and renders Markdown, where there is no such file.
+    // Without this file GitHub Pages skips names that begin with `.` or `_`, and renders Markdown.
     textFile('.nojekyll', '', PLAIN_TEXT)
   ]
 }
 
-/** For Netlify, Cloudflare Pages and others that read such a file. */
+/** Text of the `_headers` file, which Netlify, Cloudflare Pages and others read. */
 const headersFor = (isPublic: boolean): string => `/.well-known/*
 ${isPublic ? '  Access-Control-Allow-Origin: *\n' : ''}  X-Content-Type-Options: nosniff
   Content-Security-Policy: default-src 'none'; sandbox
@@ -90,10 +90,10 @@ function cacheControl (rule: string, isPublic: boolean): string {
 }
 
 /**
- * Writes skills as a tree of files that any static server can serve to clients of discovery. Equal skills give equal
- * bytes. An index takes its place after everything that it lists.
- * @throws {ExportError} for a folder with something else in it
- * @throws {SkillError} for a skill that changes meanwhile
+ * Writes skills as a tree of files that any static server can serve to discovery clients. Equal skills give equal
+ * bytes. Each index is written after all files that it lists.
+ * @throws {ExportError} if the folder has other content
+ * @throws {SkillError} if a skill changes meanwhile
  */
 export async function exportSkills (
   { skills, folder, isPublic, isRestricted = false, prune = false }: ExportOptions
@@ -125,14 +125,14 @@ export async function exportSkills (
   return { files: all.length, written, removed, skills: installable.size, leftOut }
 }
 
-/** Why an export cannot be written to a folder. Completes a sentence that begins with the folder. */
+/** Says why an export cannot be written to a folder. The message completes a sentence that begins with the folder. */
 export class ExportError extends Error {
   override readonly name = 'ExportError'
 }
 
 type IndexEntry = DiscoveryIndex['skills'][number]
 
-/** An artifact of the index, of the revision that the index was made of. */
+/** Returns an artifact in the revision that the index lists. */
 async function artifactFile (discovery: Discovery, { name, type, url, digest }: IndexEntry): Promise<ServedFile> {
   const artifact = await discovery.findArtifact(name, type, hexOf(digest))
   if (artifact === undefined) throw new SkillError('skill_changing', `Skill '${name}' changed while it was exported`)
@@ -150,7 +150,7 @@ async function filesOfSkill (
 ): Promise<ServedFile[]> {
   const manifest = await skills.at(version).read(name, (skill) => skill.manifest())
   const byPath = new Map(manifest.files.map((file) => [file.path, file]))
-  // The index calls the main file SKILL.md in any casing.
+  // The index lists the main file as SKILL.md, whatever its casing on disk.
   const mainFile = manifest.files.find(({ path }) => isMainFile(path))
   return files.flatMap((file) => {
     const listed = byPath.get(file) ?? mainFile
@@ -166,7 +166,7 @@ async function filesOfSkill (
   })
 }
 
-/** The bytes of a file if they are those of the manifest. */
+/** Yields the bytes of a file; fails if they differ from the manifest. */
 async function * bytesOf (
   open: () => Promise<ServableFile>, { path, digest, size_bytes: size }: ManifestFile
 ): AsyncGenerator<Uint8Array> {
@@ -194,7 +194,7 @@ function textFile (path: string, text: string, type = JSON_TYPE): ServedFile {
   return { path, digest: sha256(bytes), size: bytes.length, type, caching: SHORT, chunks: () => [bytes] }
 }
 
-/** For object stores, which want type and rule with each upload; in the order to upload in. */
+/** Lists the files in the order of upload, with the type and `Cache-Control` that object stores need. */
 function manifestOf (files: readonly ServedFile[], isPublic: boolean): string {
   const rows = files.map(({ path, type, caching, digest, size }) => {
     const rule = cacheControl(caching, isPublic)
@@ -203,7 +203,7 @@ function manifestOf (files: readonly ServedFile[], isPublic: boolean): string {
   return `${JSON.stringify({ files: rows }, undefined, 2)}\n`
 }
 
-/** Web applications have a file of this name too. */
+/** Checks whether this is the manifest of an export: web applications have a file of the same name. */
 function isManifest (text: string): boolean {
   try {
     const value: unknown = JSON.parse(text)

@@ -5,12 +5,11 @@ import { dirname, join, relative, sep } from 'node:path'
 import { foldersAbove } from '../core/shared/paths.ts'
 import { errorCode } from '../core/shared/system-errors.ts'
 
-/** New bytes are written to this file of the tree, and renamed from there. */
+/** Name of the temporary file in the tree: new bytes are written to it, and it is then renamed. */
 const TEMPORARY = '.skillserve-new'
 
-/** A file of an export. */
 export interface OutputFile {
-  /** Below the folder, `/` between segments. */
+  /** Path below the folder, with `/` between segments. */
   readonly path: string
   /** `sha256:<hex>` of the bytes. */
   readonly digest: string
@@ -20,25 +19,25 @@ export interface OutputFile {
 }
 
 interface TreeOptions {
-  /** Folders of the tree in which files that are not in it any more are removed. */
+  /** Folders in the tree that belong to the export: files that are no longer part of it are removed. */
   readonly owned: readonly string[]
-  /** Whether a file that is not in the tree any more stays. */
+  /** Whether a file may stay although it is no longer part of the tree. */
   readonly mayStay: (path: string) => boolean
 }
 
-/** Names of what is directly in a folder, without what an export that was killed has left. */
+/** Returns the names of the direct children of a folder, without the temporary file of a killed export. */
 export async function namesIn (folder: string): Promise<string[]> {
   return (await readdir(folder).catch(nothingThere)).filter((name) => name !== TEMPORARY)
 }
 
-/** The text of a file; empty when it cannot be read. */
+/** Reads a file as text; returns an empty string if that fails. */
 export async function readText (path: string): Promise<string> {
   return await readFile(path, 'utf8').catch(() => '')
 }
 
 /**
- * Makes a folder hold these files, in the given order: what lists others comes last. A file with the same bytes is not
- * touched, so that tools which compare times upload nothing again.
+ * Writes these files into a folder in the given order, indexes last, and removes files of earlier exports. A file with
+ * the same bytes is not touched, so that tools which compare times upload nothing again.
  */
 export async function writeTree (
   folder: string, files: readonly OutputFile[], { owned, mayStay }: TreeOptions
@@ -47,7 +46,7 @@ export async function writeTree (
   const existing = (await Promise.all(owned.map((name) => filesBelow(folder, name)))).flat()
   const stale = existing.filter((path) => !present.has(path) && !mayStay(path))
   const folders = new Set([...present].flatMap(foldersAbove))
-  // Files where the new tree has a folder, and files below what is a file in the new tree.
+  // Old files whose path is a folder in the new tree, or that lie below a path which is now a file.
   const inTheWay = stale.filter((path) => folders.has(path) || foldersAbove(path).some((each) => present.has(each)))
   for (const path of inTheWay) await removeFile(folder, path)
   const temporary = join(folder, TEMPORARY)
@@ -75,7 +74,7 @@ async function filesBelow (folder: string, name: string): Promise<string[]> {
     .map((entry) => relative(folder, join(entry.parentPath, entry.name)).replaceAll(sep, '/'))
 }
 
-/** Removes a file, and the folders that are empty then. */
+/** Removes a file, and its parent folders that have become empty. */
 async function removeFile (folder: string, path: string): Promise<void> {
   await rm(join(folder, path))
   for (const above of foldersAbove(path).reverse()) {
@@ -87,7 +86,7 @@ async function removeFile (folder: string, path: string): Promise<void> {
   }
 }
 
-/** The digest of a file of this size; undefined when there is none. */
+/** Computes the digest of a file; returns undefined if there is no file of this size. */
 async function digestOf (path: string, size: number): Promise<string | undefined> {
   const hash = createHash('sha256')
   try {

@@ -3,12 +3,12 @@ import type { View } from '../core/view.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The caller. Undefined when access is off, and on routes that are open to all. */
+    /** The caller. Undefined without an access file, and on routes that are open to all. */
     principal: Principal | undefined
   }
 }
 
-/** What callers may be allowed. Routes ask for `skills:read` unless they say otherwise. */
+/** The scopes of callers. A route needs `skills:read` unless it names another. */
 export const SCOPES = ['skills:read', 'metrics:read'] as const
 
 export type Scope = typeof SCOPES[number]
@@ -17,12 +17,12 @@ export type Scope = typeof SCOPES[number]
 export interface Principal {
   /** Unique among callers and stable over restarts: `token:ci-docs`. For limits and audit, never for an answer. */
   readonly id: string
-  /** As the operator or the issuer calls it. */
+  /** The name that the operator or the issuer gave. */
   readonly name: string
   readonly kind: 'anonymous' | 'token' | 'link' | 'jwt' | 'proxy'
   readonly groups: readonly string[]
   readonly scopes: ReadonlySet<string>
-  /** The key of what the caller sees: equal for callers who see the same for the same reasons. */
+  /** Key of the caller's view: callers with the same grants have the same key. */
   readonly view: string
   /** When the credentials expire, in milliseconds since 1970. */
   readonly expiresAt?: number
@@ -31,5 +31,5 @@ export interface Principal {
 /** Returns the skills that a request may see, one object for each view. APIs get skills in no other way. */
 export type SkillsOf = (request: FastifyRequest) => View
 
-/** Calls `end` once when the caller of a long answer loses access to it. Returns a function that stops the watch. */
+/** Calls `end` once if the caller of an open answer loses access. Returns a function that stops watching. */
 export type OnAccessEnd = (request: FastifyRequest, end: () => void) => () => void

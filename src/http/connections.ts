@@ -9,10 +9,10 @@ import type { Shutdown } from './shutdown.ts'
 /** Pipelined requests of one connection that may wait for the answer before theirs. */
 const MAX_WAITING_REQUESTS = 16
 
-/** Time for clients with an open connection to receive `Connection: close` before the port is closed. */
+/** How long clients with an open connection have to receive `Connection: close` before the port is closed. */
 const ANNOUNCE_MS = 200
 
-/** How long a connection that has sent no request may still do so once the server closes: Node does not end it. */
+/** How long a connection without any request stays open once the server closes; Node does not close it. */
 const UNUSED_MS = 1_000
 
 /** How long clients may take to receive their last answers. */
@@ -48,7 +48,7 @@ export const connections = fp<{ readonly shutdown: Pick<Shutdown, 'isStopping'> 
     })
     if (open.size === 1) next()
   })
-  // Node also destroys a connection whose answer has ended while its client has yet to receive a part of it.
+  // Node would also destroy a connection whose answer has ended but has not fully reached its client.
   app.server.closeIdleConnections = () => {
     for (const socket of sockets) if (socket.bytesRead > 0 && openAnswers(socket).length === 0) socket.destroy()
   }
@@ -59,7 +59,7 @@ export const connections = fp<{ readonly shutdown: Pick<Shutdown, 'isStopping'> 
       app.server.closeAllConnections()
     }, DRAIN_DEADLINE_MS)
     if (shutdown.isStopping && sockets.size > 0) await sleep(ANNOUNCE_MS)
-    // For answers whose head is sent already, such as a download.
+    // Node then closes connections after answers whose head was sent without `Connection: close`, such as downloads.
     app.server.keepAliveTimeout = 1
     for (const socket of sockets) if (socket.bytesRead === 0) socket.setTimeout(UNUSED_MS)
   })
@@ -69,13 +69,13 @@ export const connections = fp<{ readonly shutdown: Pick<Shutdown, 'isStopping'> 
 
 const PROBLEMS = { ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout', HPE_HEADER_OVERFLOW: 'headers_too_large' } as const
 
-/** Fastify's `clientErrorHandler`: what never becomes a whole request (400, 408, 431) gets a problem. */
+/** Fastify's `clientErrorHandler`: answers bytes that never become a whole request (400, 408, 431) with a problem. */
 export function answerClientError (this: FastifyInstance, error: ConnectionError, socket: Socket): void {
-  // Node reports what follows the first error too.
+  // Node also reports errors that follow the first one.
   if (!socket.writable) return
   this.log.info({ code: error.code, address: socket.remoteAddress }, 'malformed HTTP request')
   const open = openAnswers(socket)
-  // Whole requests before it are answered; the last answer ends the connection.
+  // Complete requests before the error are still answered; the last answer closes the connection.
   const last = open.findLast(({ req }) => req.complete)
   if (last !== undefined) {
     last.once('close', () => { socket.destroySoon() })

@@ -15,7 +15,7 @@ export const contentHeaders = {
 /** Names the revision of the skill in an answer, if the answer always has one or the request has asked for one. */
 export const REVISION_HEADER = 'skill-revision'
 
-/** Names the revision of the whole catalog, on lists. Absent while it is not known. */
+/** Header with the revision of the whole catalog, on lists. Absent while the revision is unknown. */
 export const CATALOG_REVISION_HEADER = 'catalog-revision'
 
 /** Headers that a web page may read besides those that browsers always show. */
@@ -27,18 +27,18 @@ export const EXPOSED_HEADERS = [
 /** For @fastify/cors: opens every route to the web pages of some origins. */
 export function corsOptions (allowedOrigins: readonly string[]) {
   return {
-    // With a list the plugin would answer the preflight of any page.
+    // With a list, @fastify/cors would allow the preflight of any page.
     origin: async (origin = '') => allowedOrigins.includes(origin.toLowerCase()) && origin,
     methods: ['GET', 'HEAD', 'POST'],
     exposedHeaders: EXPOSED_HEADERS,
-    // In seconds, for preflights: browsers keep them for two hours at most.
+    // Seconds for which browsers keep a preflight: two hours are their maximum.
     maxAge: 7_200,
-    // The plugin's own refusal of an OPTIONS that is not a preflight is plain text.
+    // Otherwise the plugin answers an OPTIONS that is not a preflight with plain text.
     strictPreflight: false
   }
 }
 
-/** The headers of an answer that reaches no hook, for the page that has sent the request. */
+/** Returns the CORS headers of an answer that runs no hooks. */
 export function corsHeaders (origin: string | undefined, allowedOrigins: readonly string[]): Record<string, string> {
   if (allowedOrigins.length === 0) return {}
   const vary = { vary: 'Origin' }
@@ -62,7 +62,7 @@ export async function withCatalogRevision<T> (
   return made
 }
 
-/** Names one more request header that the answer depends on (RFC 9110 §12.5.5). */
+/** Adds a request header to `Vary` (RFC 9110 §12.5.5). */
 export function addVary (reply: FastifyReply, name: string): void {
   const others = reply.getHeader('vary')
   if (others === undefined) reply.header('vary', name)
@@ -82,8 +82,8 @@ export function strongEtag (digest: string, variant?: string): string {
   return variant === undefined ? `"${opaque}"` : `"${opaque}-${variant}"`
 }
 
-/** Whether `If-Match` or `If-None-Match` names one of these tags, or the weak form that compressed bytes have. */
+/** Whether `If-Match` or `If-None-Match` contains one of these ETags, or its weak form, as compressed bytes have. */
 export function matchesEtag (header: string, ...etags: readonly string[]): boolean {
-  // No tag of ours holds a comma or a blank, and the quotes cannot be anywhere else in a well-formed list.
+  // Our ETags contain no comma or space, so a plain search for one with its quotes finds only whole list members.
   return header.trim() === '*' || etags.some((etag) => header.includes(etag.replace('W/', '')))
 }

@@ -1,13 +1,13 @@
-/** Streams of GET /events that are open at the same time. */
+/** Most open streams of GET /events. */
 export const MAX_EVENT_STREAMS = 256
 
-/** Bytes that wait for one client of GET /events before it is dropped: all recent events fit. */
+/** Most bytes queued for one client of GET /events before it is disconnected: all recent events fit. */
 export const MAX_EVENT_STREAM_BYTES = 1_048_576
 
 /** Pause between two comments that keep a silent stream open: less than proxies and this service wait. */
 export const EVENT_HEARTBEAT_MS = 15_000
 
-/** Shortest time that a client waits before it connects again, sent as `retry`, and what is added to it at random. */
+/** Reconnection time that clients are sent as `retry`, and the random part that is added to it. */
 export const EVENT_RETRY_MS = 2_000
 export const EVENT_RETRY_SPREAD_MS = 2_000
 

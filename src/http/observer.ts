@@ -18,7 +18,7 @@ export interface ObservedOperation {
 export interface OperationEnd {
   /** A JSON-RPC code or `tool_error`. */
   readonly error: string | undefined
-  /** Of an error of the domain. */
+  /** Kind of the `SkillError` that the handler threw. */
   readonly kind?: SkillErrorKind | undefined
 }
 
@@ -28,28 +28,27 @@ export interface Observer extends ToolObserver {
   init? (skillsOf: SkillsOf, revision: () => string | undefined): void
   /** A request was routed; its body has not been read. */
   onRequest? (request: FastifyRequest): void
-  /** The answer is a stream of events, and its head goes out. Its end is a response that closes, as every other one. */
+  /** Called when the head of an event stream is sent. `onResponse` follows when the stream ends. */
   onStream? (request: FastifyRequest): void
-  /** The response has closed. */
+  /** Called when the response has closed. */
   onResponse? (request: FastifyRequest, reply: FastifyReply, end: ResponseEnd): void
   /** Returns a function that is called once, when the operation has ended. */
   onOperation (operation: ObservedOperation): ((end: OperationEnd) => void) | undefined
 }
 
-/** The status of a request whose connection ended before its answer began, as nginx has it in its log. */
+/** Status for a request whose connection closed before its answer began, named as in nginx. */
 export const CLIENT_CLOSED_REQUEST = 499
 
 export interface ResponseEnd {
   readonly milliseconds: number
-  /** Of the answer that the client got, or CLIENT_CLOSED_REQUEST. */
+  /** Status of the answer that was sent, or CLIENT_CLOSED_REQUEST. */
   readonly status: number
   /** Whether the client got all of it. */
   readonly isComplete: boolean
-  /** Of the body; undefined for HEAD and 304. */
+  /** Size of the body; undefined for HEAD and 304. */
   readonly bytes: number | undefined
 }
 
-/** Several observers as one. */
 export function combineObservers (observers: readonly Observer[]): Required<Observer> {
   return {
     init (...parts) { for (const observer of observers) observer.init?.(...parts) },

@@ -13,7 +13,7 @@ import { RequestLogController } from './request-log.ts'
 interface HttpServerOptions {
   readonly observer: Required<Observer>
   readonly logger: FastifyBaseLogger
-  /** Addresses and networks whose `X-Forwarded-*` headers count. */
+  /** Addresses and networks whose `X-Forwarded-*` headers are trusted. */
   readonly trustedProxies?: readonly string[] | undefined
   /** Origins of web pages that may read answers. */
   readonly allowedOrigins?: readonly string[] | undefined
@@ -24,7 +24,6 @@ interface HttpServerOptions {
 /** Values of a caller's `X-Request-Id` that may appear in log lines and headers. */
 const REQUEST_ID = /^[\w.-]{1,64}$/
 
-/** Fastify's options for this service. */
 export function httpServerOptions (options: HttpServerOptions): FastifyHttpOptions<Server> {
   const { logger, trustedProxies = [], allowedOrigins = [], rewriteUrl, observer } = options
   const isTrusted = createSubnets(trustedProxies)
@@ -35,22 +34,22 @@ export function httpServerOptions (options: HttpServerOptions): FastifyHttpOptio
     ...trustedProxies.length > 0 && { trustProxy: (hop: string) => isTrusted(withoutPort(hop)) },
     genReqId: ({ headers: { 'x-request-id': id } }) =>
       typeof id === 'string' && REQUEST_ID.test(id) && maskSecrets(id) === id ? id : randomUUID(),
-    // Node's own refusal of a missing Host has no body; `security` makes it a problem.
+    // Node would refuse a missing Host without a body; `security` answers with a problem.
     http: { headersTimeout: 15_000, connectionsCheckingInterval: 1_000, requireHostHeader: false },
     requestTimeout: 30_000,
-    // Node cuts an answer of which nothing is taken at the second expiry: at the first, the system has taken a part.
+    // Node cuts a connection that takes no bytes at the second expiry: before the first, the kernel buffered a part.
     connectionTimeout: 30_000,
     // Longer than load balancers keep idle connections.
     keepAliveTimeout: 72_000,
     bodyLimit: MAX_BODY_BYTES,
     // In decoded characters: four times the longest folder name.
     routerOptions: { maxParamLength: 1_024 },
-    // Such keys are data.
+    // Keys such as `__proto__` are plain data here.
     onProtoPoisoning: 'ignore',
     onConstructorPoisoning: 'ignore',
-    // A request that was sent on an open connection before the drain is answered, as the last one.
+    // Requests that arrive on open connections during the drain are still answered.
     return503OnClosing: false,
-    // What the router refuses (bad percent-encoding, an endless parameter) reaches no hook.
+    // Errors of the router (bad percent-encoding, an overlong parameter) run no hooks.
     frameworkErrors (error, request, reply: FastifyReply) {
       reply.headers({ ...securityHeaders, ...corsHeaders(request.headers.origin, allowedOrigins) })
       reply.header('x-request-id', request.id)

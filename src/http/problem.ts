@@ -9,10 +9,10 @@ export const PROBLEM_MEDIA_TYPE = 'application/problem+json'
 /** Of a 503. */
 const RETRY_AFTER_SECONDS = 5
 
-/** What a client may send in a URL although RFC 3986 does not allow it there, stray percent signs included. */
+/** Characters that clients send in URLs although RFC 3986 forbids them there, and stray percent signs. */
 const NOT_IN_A_URI_PATH = /%(?![\da-f]{2})|[^\w\-.~:/@!$&'()*+,;=%]/gi
 
-/** What stands before the path of a target in absolute form. */
+/** The origin at the beginning of a request target in absolute form. */
 export const TARGET_ORIGIN = /^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i
 
 /** A route that a sentence of the service names. */
@@ -21,12 +21,12 @@ const ADDRESS = /\bGET (?=\/)/g
 /** The main file, as sentences of the tools name it. */
 export const MAIN_FILE = /SKILL\.MD(?= (?:not found|too large|contains|for skill) )/
 
-/** Headers that describe the answer which a route had begun, and not the error that replaces it. */
+/** Headers of the answer that a route had prepared, which do not apply to the error. */
 const HEADERS_OF_CONTENT = [
   'etag', 'accept-ranges', 'content-range', 'content-disposition', 'content-encoding', 'www-authenticate'
 ]
 
-/** By the code, else by the status of an error of Fastify. */
+/** Our codes for Fastify's errors, by error code, else by status. */
 const FASTIFY_PROBLEMS: ReadonlyMap<unknown, HttpProblemCode> = new Map<unknown, HttpProblemCode>([
   ['FST_ERR_BAD_URL', 'bad_url'],
   ['FST_ERR_CTP_INVALID_JSON_BODY', 'invalid_json'],
@@ -36,13 +36,13 @@ const FASTIFY_PROBLEMS: ReadonlyMap<unknown, HttpProblemCode> = new Map<unknown,
   [415, 'unsupported_media_type']
 ])
 
-/** A request that HTTP, and not the domain, refuses. Nothing in it may be secret. */
+/** An error of HTTP, as opposed to `SkillError`. Nothing in it may be secret. */
 export class HttpProblem extends Error {
   override readonly name = 'HttpProblem'
   readonly code: HttpProblemCode
-  /** Headers that belong to the answer, names in lower case: `allow`, `content-range`. */
+  /** Response headers, names in lower case: `allow`, `content-range`. */
   readonly headers: Readonly<Record<string, string>>
-  /** Members that the answer has besides those of every problem (RFC 9457 §3.2). */
+  /** Extension members of the problem (RFC 9457 §3.2). */
   readonly members: Readonly<Record<string, unknown>>
 
   /** @param detail a sentence without a full stop that tells the caller what to do; default: the code's own. */
@@ -92,14 +92,13 @@ export function problemOf (error: unknown, request: FastifyRequest, reply: Fasti
   if (known instanceof HttpProblem) reply.headers(known.headers)
   if (known instanceof RevisionChangedError && known.present !== undefined) reply.header(REVISION_HEADER, known.present)
   if (problem.status === 503) reply.header('retry-after', RETRY_AFTER_SECONDS)
-  // Node would go on reading a body up to its announced length.
+  // Otherwise Node would read the rest of the body, up to its announced length.
   const { complete, headers } = request.raw
   const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
   if (hasBody && !complete) reply.header('connection', 'close')
   return problem
 }
 
-/** The status of the answer to an error. */
 export function statusOf (error: unknown): number {
   return problems[toKnownError(error).code].status
 }
@@ -123,7 +122,7 @@ function toKnownError (error: unknown): SkillError | HttpProblem {
   return new HttpProblem(known ?? (statusCode >= 400 && statusCode < 500 ? 'bad_request' : 'internal_error'))
 }
 
-/** The path as received, still encoded, as the URI reference that RFC 9457 wants; no query, which may hold secrets. */
+/** Returns the encoded path as the URI reference that RFC 9457 wants; no query, which may contain secrets. */
 export function toInstance (url: string): string {
   const path = maskSecrets(url).replace(TARGET_ORIGIN, '').split(/[?#]/, 1)[0] ?? ''
   return path.replace(NOT_IN_A_URI_PATH, encodeURIComponent)

@@ -12,13 +12,13 @@ const AUDIT_PROBLEMS = {
   refusing: ['the audit log cannot be written, and AUDIT_REQUIRED refuses reads until it can']
 } as const
 
-/** What readiness depends on besides the index. */
+/** The parts besides the index that readiness depends on. */
 export interface ReadinessParts {
-  /** What is wrong with the files of operators, for callers who are known. */
+  /** Problems of the operator's files; they are shown to authenticated callers only. */
   readonly configProblems: () => readonly string[]
-  /** The sources other than plain folders. */
+  /** Status of the sources other than plain folders. */
   readonly sources: () => readonly SourceStatus[]
-  /** The skills of these roots that a lock or a trust file refuses; undefined where none can be. */
+  /** Returns the skills in these roots that a lock or a trust file refuses; undefined without either. */
   readonly quarantinedIn?: ((roots: readonly string[]) => Quarantined | undefined) | undefined
   readonly auditState: () => AuditState
   readonly shutdown: Pick<Shutdown, 'isStopping'>
@@ -32,20 +32,20 @@ export function statusOf (skills: View) {
   const isReadable = roots.length === 0 || roots.some(({ isIndexed, listing }) => isIndexed && listing !== undefined)
   const grants = roots.map((root) => [root, skills.grantOf(root.name)] as const)
   return {
-    /** A root is there, and its first index is complete. */
+    /** True if at least one root can be read and its first index is complete. */
     ready: isReadable && unavailable === undefined,
-    /** The first index of each root is complete. */
+    /** Whether the first index of every root is complete. */
     indexed: roots.every(({ isIndexed }) => isIndexed),
     generation,
     skills: skills.indexedNames().length,
     roots: grants.map(([root, grant]) => typeof grant !== 'function'
       ? root.status
-      // Skipped entries may belong to skills that the caller must not see.
+      // Skipped entries may belong to skills that the caller must not see, so their number is hidden.
       : { ...root.status, skills: [...root.folders.keys()].filter(grant).length, skipped: 0 }),
     watcher: refresher.state,
-    /** Codes of what kept the last refresh from reading the disk; what was there before is served. */
+    /** Codes of the errors that kept the last refresh from reading the disk; the last good index is served. */
     failures: [...new Set(roots.flatMap(({ failureCode }) => failureCode ?? []))],
-    /** Names of the roots of which only some skills may be seen; absent without callers. */
+    /** Names of the roots in which the caller sees only some skills; absent without an access file. */
     ...scope !== '' && { partial: grants.filter(([, grant]) => grant !== 'all').map(([{ name }]) => name) }
   }
 }
@@ -60,18 +60,18 @@ export function readinessOf (
   return {
     isReady: ready && auditState() !== 'refusing' && !isStopping &&
       all.every((source) => source.optional === true || source.kind === 'folder' || !isUnfetched(source)),
-    /** What is wrong, in words. */
+    /** Problems, as sentences. */
     reasons: isStopping
       ? ['The service is stopping']
       : [...explain(status, visible), ...AUDIT_PROBLEMS[auditState()], ...configProblems()],
-    /** Of the sources, what the caller may see. */
+    /** Status of the sources, limited to what the caller may see. */
     sources: visible.length === 0 ? undefined : visible,
-    /** The refused skills of the roots that the caller may see whole. */
+    /** Refused skills in the roots that the caller sees completely. */
     quarantined: quarantinedIn?.(roots.map(({ name }) => name).filter((name) => !partial.includes(name)))
   }
 }
 
-/** Folders have the names of the other members, because anybody may ask; the log has their paths. */
+/** Explains problems as sentences. They name folders, but have no paths, since everybody may ask; the log has them. */
 function explain ({ indexed, roots, watcher }: SkillStatus, sources: readonly SourceStatus[]): string[] {
   const awaited = sources.filter(isUnfetched).map(({ name }) => name)
   const cause = watcher.lastError === undefined ? '' : ` (${watcher.lastError})`

@@ -7,7 +7,7 @@ import { traceOf } from './request/traceparent.ts'
 /** Longest URL in a line, in characters. */
 const MAX_LOGGED_URL_CHARACTERS = 256
 
-/** A token of an issuer where it does not belong (RFC 6750 §2.3). */
+/** An access token in the query, where it does not belong (RFC 6750 §2.3). */
 const TOKEN_IN_QUERY = /(access_token=)[^&]+/gi
 
 /** Logs one line for each request once its response has closed, complete or not. No header is logged. */
@@ -24,7 +24,7 @@ export class RequestLogController extends LogController {
     const start = performance.now()
     this.#warnOnce(request)
     this.#observer.onRequest(request)
-    // A socket forgets its address when it closes.
+    // The address is read now, since a socket forgets it when it closes.
     const client = clientOf(request)
     const { method, url, log, raw: { socket } } = request
     // Fastify's onResponse is not called for a response that its client has cut.
@@ -33,7 +33,7 @@ export class RequestLogController extends LogController {
       const { principal, problemCode, routeOptions: { url: route, config } } = request
       const status = headersSent ? statusCode : CLIENT_CLOSED_REQUEST
       const milliseconds = performance.now() - start
-      // A destroyed socket counts what it still held as finished.
+      // A destroyed socket also reports bytes as finished that it never sent.
       const isComplete = writableFinished && !socket.destroyed
       const length = method === 'HEAD' ? undefined : reply.getHeader('content-length')
       const bytes = length === undefined ? undefined : Number(length)
@@ -60,7 +60,7 @@ export class RequestLogController extends LogController {
     if (error.code !== 'ERR_STREAM_PREMATURE_CLOSE') request.log.error({ err: error }, 'response stream failed')
   }
 
-  /** A header that is ignored is most often that of a proxy which is not configured. */
+  /** An ignored header usually comes from a proxy that is missing in TRUSTED_PROXIES. */
   #warnOnce ({ raw, ips = [], log }: FastifyRequest): void {
     if (this.#hasWarned || raw.headers['x-forwarded-for'] === undefined || ips.length > 1) return
     this.#hasWarned = true

@@ -4,7 +4,7 @@ import type { View } from '../core/view.ts'
 import type { ConfirmSkill } from '../tools/calls/confirm-skills.ts'
 import { matchesEtag } from './headers.ts'
 
-/** The skills in the revision that a request asks for by `?revision=` or `If-Match` (RFC 9110 §13.1.1), if it does. */
+/** Pins the skills to the revision that a request asks for by `?revision=` or `If-Match` (RFC 9110 §13.1.1). */
 export function viewAtRevision (request: FastifyRequest, skills: View): View {
   const { revision } = request.query as { readonly revision?: string }
   if (revision === undefined && request.headers['if-match'] === undefined) return skills
@@ -12,7 +12,7 @@ export function viewAtRevision (request: FastifyRequest, skills: View): View {
   return request.pinnedView
 }
 
-/** Refuses skills of another revision before any tool runs; undefined for a request that asked for none. */
+/** Returns a check that refuses a skill of another revision before a tool runs; undefined if the request pins none. */
 export function confirmPinnedRevision ({ pinnedView, headers }: FastifyRequest): ConfirmSkill | undefined {
   return pinnedView && (async ({ name, isDisplayName }) => {
     const { 'if-match': ifMatch } = headers

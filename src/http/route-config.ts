@@ -9,22 +9,22 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** The scope that callers need. Default: `skills:read`. */
     scope?: Scope
-    /** Whether the route answers everybody, and says nothing about skills. */
+    /** Whether the route needs no credentials, and therefore reveals nothing about skills. */
     isOpen?: boolean
     /** Whether the route is a page, for which people sign in by a cookie. */
     isPage?: boolean
     /** What requests read of skills, for the audit log. Every route has it, except those that are open to all. */
     reads?: RouteReads | ((request: FastifyRequest) => RouteReads)
-    /** Under load `costly` routes are refused first. A `probe` is never refused, has no limit and no span. */
+    /** `costly` routes are refused first under load. A `probe` is never refused or limited, and has no span. */
     load?: 'costly' | 'probe'
-    /** What a request, its body included, counts beyond the usual towards its caller's limit. */
+    /** Returns how much a request, with its parsed body, counts towards the rate limit. Default: one unit. */
     weight?: (request: FastifyRequest) => Weight | undefined
   }
 
   interface FastifyRequest {
-    /** Counts more than the header `traceparent`: what the message in the body says, or the span of the request. */
+    /** Trace context of the request's span or of the MCP message; it takes precedence over the header `traceparent`. */
     trace: TraceContext | undefined
-    /** The skills in the revision that the request asks for. */
+    /** The skills in the revision that the request pins. */
     pinnedView: PinnedView | undefined
     /** The code of the problem in the answer. */
     problemCode: Problem['code'] | undefined
@@ -33,11 +33,11 @@ declare module 'fastify' {
   }
 }
 
-/** `costly` takes much work, as a search does. `stream` has an answer that stays open; a HEAD has none. */
+/** `costly`: as much work as a search. `stream`: an answer that stays open, except for HEAD. */
 export type Weight = 'costly' | 'stream'
 
-/** What can be read of skills, by the names of the audit log. */
+/** The audit events that read skills. */
 export type ReadEvent = ToolRead['event'] | 'skill.archive' | 'discovery.index' | 'events.open'
 
-/** What a request reads, through which API. Without an event, each call in its body is reported by itself. */
+/** The event of a request and its API. Without an event, each call in the body is reported by itself. */
 export type RouteReads = { readonly event?: ReadEvent, readonly api: string } | 'nothing'

@@ -9,7 +9,7 @@ import { pluginSkills } from './marketplace.ts'
 import { join, mainFileOf, TreeSearch, walkTree } from './walk-tree.ts'
 import { baseName } from '../core/shared/paths.ts'
 
-/** Skills of one tree, and packages of one monorepo. */
+/** Most skills in one tree, and most packages in one monorepo. */
 const MAX_SKILLS = 20_000
 const MAX_PACKAGES = 1_000
 
@@ -52,7 +52,7 @@ async function findPaths (search: TreeSearch, layout: Layout): Promise<FoundPath
   }
 }
 
-/** All the usual places together, as clients that install from repositories list them; without any, the whole tree. */
+/** Searches all the usual places, as clients that install from repositories do; if they are empty, the whole tree. */
 async function findAutoLayout (search: TreeSearch): Promise<FoundPaths> {
   const plugins = await pluginSkills(search)
   const hasSkillsFolder = (await search.tree.entries('skills')).length > 0
@@ -107,12 +107,12 @@ async function nameOfTop (tree: LayoutTree, fallback: string): Promise<string> {
 }
 
 /**
- * Whether a path fits one of the globs. Names come from sources: the library makes no regular expressions, which one
- * name could keep busy for minutes.
+ * Returns a function that matches paths against globs. Paths come from sources, so the library must not build regular
+ * expressions, which one path could keep busy for minutes.
  */
 export function createMatcher (globs: readonly string[]): (path: string) => boolean {
   const options = (glob: string) => ({ dot: true, nocomment: true, nonegate: glob.startsWith('!(') })
   const matchers = globs.map((glob) => new Minimatch(glob.replace(/^\.\//, ''), options(glob)))
-  // As a folder, so that `x/` and `x/**` name `x` too.
+  // With a slash at the end, `x/` and `x/**` also match `x`.
   return (path) => matchers.some((matcher) => matcher.match(`${path}/`))
 }

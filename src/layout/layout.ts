@@ -1,8 +1,8 @@
-/** Where skills lie below a folder; `auto` finds out. */
+/** How skills are arranged below a folder; `auto` detects it. */
 export const LAYOUTS = ['auto', 'flat', 'single', 'tree', 'marketplace'] as const
 export type Layout = (typeof LAYOUTS)[number]
 
-/** Something in a folder, links resolved. */
+/** An entry of a folder, with links resolved. */
 export interface TreeEntry {
   readonly name: string
   readonly kind: 'folder' | 'file'
@@ -14,17 +14,17 @@ export interface TreeEntry {
 export interface LayoutTree {
   /** Sorted by code point; empty for what is not a folder. Links out of the tree are skipped. */
   entries (folder: string): Promise<readonly TreeEntry[]>
-  /** The path behind all links: two paths with one answer are one folder. */
+  /** Resolves all links: two paths with the same result are the same folder. */
   realPath (folder: string): Promise<string>
-  /** Undefined for what is not a file, or larger than `limit` bytes. */
+  /** Reads a file; undefined if it is not a file or is larger than `limit` bytes. */
   read (file: string, limit: number): Promise<Buffer | undefined>
 }
 
 export interface LayoutOptions {
   readonly layout: Layout
-  /** The name of a skill that is the whole tree, unless its frontmatter has a good one. */
+  /** Name for a skill that is the whole tree, if its frontmatter has no valid one. */
   readonly name: string
-  /** Globs of paths: only these skills, and not these folders. */
+  /** Globs of skill paths to serve, and of folders to skip. */
   readonly include?: readonly string[] | undefined
   readonly exclude?: readonly string[] | undefined
 }
@@ -34,17 +34,17 @@ type LeftOutReason =
   | 'bad_entry' | 'digest_mismatch' | 'unreachable' | 'link_outside' | 'ignored' | 'submodule' | 'lfs_pointer'
   | 'bound_reached' | 'unknown_key'
 
-/** An entry that looks like a skill and is not served, with the reason. */
+/** Something that looks like a skill or a part of one and is not served, with the reason. */
 export interface LeftOut {
   readonly path: string
   readonly reason: LeftOutReason
-  /** The path of the skill that has the name. */
+  /** Path of the skill that already uses the name. */
   readonly by?: string
 }
 
 export interface FoundSkill {
   readonly name: string
-  /** Its folder. */
+  /** Path of its folder. */
   readonly path: string
   readonly realPath: string
 }
@@ -53,6 +53,6 @@ export interface FoundSkills {
   readonly layout: Exclude<Layout, 'auto'>
   readonly skills: readonly FoundSkill[]
   readonly leftOut: readonly LeftOut[]
-  /** Files that may be packages of skills, where the layout takes them. */
+  /** Paths of files that may be packed skills. */
   readonly packages: readonly string[]
 }

@@ -10,16 +10,16 @@ const PLUGIN_FILE = '.claude-plugin/plugin.json'
 
 const MAX_MANIFEST_BYTES = 1_048_576
 const MAX_PLUGINS = 2_000
-/** Longest path in a manifest; no file system can hold longer ones. */
+/** Longest path in a manifest; file systems allow no longer ones. */
 const MAX_PATH_LENGTH = 1_024
 /** Characters of a bad path in a report. */
 const MAX_SHOWN = 120
 
-/** The keys that are read. Other keys are for other programs, except those that look like a misspelt one of these. */
+/** Keys that are read. Others belong to other programs, unless they are similar to one of these. */
 const MARKETPLACE_KEYS = ['metadata', 'plugins']
 const PLUGIN_KEYS = ['skills', 'source', 'strict']
 
-/** Folders of skills that manifests of plugins name, in their order; undefined without a manifest. */
+/** Returns the skill folders that plugin manifests name, in their order; undefined without a manifest. */
 export async function pluginSkills (search: TreeSearch): Promise<string[] | undefined> {
   const { leftOut } = search
   const marketplace = await readManifest(search, MARKETPLACE_FILE, MARKETPLACE_KEYS)
@@ -31,7 +31,7 @@ export async function pluginSkills (search: TreeSearch): Promise<string[] | unde
   const pluginRoot = isJsonObject(metadata) && typeof metadata['pluginRoot'] === 'string' ? metadata['pluginRoot'] : '.'
   const entries = Array.isArray(plugins) ? plugins.filter(isJsonObject) : []
   if (entries.length > MAX_PLUGINS) leftOut.push({ path: MARKETPLACE_FILE, reason: 'bound_reached' })
-  /** Folders of plugins whose own manifest was read. */
+  /** Plugin folders whose own manifest was read. */
   const read = new Set<string>()
   for (const [index, entry] of entries.slice(0, MAX_PLUGINS).entries()) {
     const { source, name, strict } = entry
@@ -61,7 +61,7 @@ async function addSkills (
   await addBelow(search, found, join(plugin, 'skills'))
   for (const path of manifests.flatMap(({ skills }) => skills)) {
     if (typeof path !== 'string') continue
-    // Manifests may name a large folder any number of times.
+    // A manifest may name one large folder many times.
     if (!search.mayEnter(shown(path))) return
     await yieldIfNeeded()
     const folder = inside(plugin, path)
@@ -93,7 +93,7 @@ function shown (path: string): string {
   return path.length > MAX_SHOWN ? `${path.slice(0, MAX_SHOWN)}…` : path
 }
 
-/** A path of a manifest below a folder; undefined for one that leads out of it. */
+/** Resolves a path of a manifest; undefined if it leads out of the folder. */
 function inside (folder: string, path: string): string | undefined {
   if (path.length > MAX_PATH_LENGTH || /^\/|[\\\0]/.test(path)) return undefined
   const relative = posix.normalize(path).replace(/\/$/, '')
@@ -114,7 +114,7 @@ async function readManifest (
       return value
     }
   } catch (error) {
-    // What cannot be read as JSON is reported like a manifest of another shape.
+    // Invalid JSON is reported like a manifest of the wrong shape.
     if (!(error instanceof SyntaxError)) throw error
   }
   leftOut.push({ path, reason: 'bad_manifest' })

@@ -3,19 +3,19 @@ import { yieldIfNeeded } from '../core/shared/async.ts'
 import { baseName } from '../core/shared/paths.ts'
 import type { LayoutTree, LeftOut, TreeEntry } from './layout.ts'
 
-/** Folders below the place where a search begins. */
+/** Deepest level below the place where a search begins. */
 const MAX_DEPTH = 8
 /** Folders that are read in one tree: 10,000 skills with some folders each. */
 const MAX_FOLDERS = 100_000
 
-/** Hold the code of others, or what was built, at any depth. */
+/** Folders with third-party or built code, skipped at any depth. */
 const FOREIGN = new Set(['node_modules', 'dist', 'build', 'vendor', '__pycache__'])
-/** Hold samples of skills, below the top. */
+/** Folders with sample skills, skipped below the top. */
 const SAMPLES = new Set(['test', 'tests', 'fixtures', 'examples', 'template', 'templates', 'evals'])
-/** Hidden groups of skills in a folder of skills: those of openai/skills. */
+/** Hidden folders that group skills in a folder `skills`, as in openai/skills. */
 const HIDDEN_GROUPS = new Set(['.curated', '.experimental', '.system'])
 
-/** A file that may be a skill as an archive. */
+/** File name of a packed skill. */
 export const PACKAGE = /\.(?:skill|zip)$/i
 
 /** What the searches of all places in a tree share. */
@@ -24,9 +24,9 @@ export class TreeSearch {
   /** Whether the operator excludes a folder; undefined without such a setting. */
   readonly isExcluded: ((path: string) => boolean) | undefined
   readonly leftOut: LeftOut[] = []
-  /** Packages that lie in no skill, by path. */
+  /** Paths of packed skills that lie outside of skill folders. */
   readonly packages = new Set<string>()
-  /** By real path: many links may lead to one large folder. */
+  /** Whether a folder has a main file, by real path: many links may lead to one large folder. */
   readonly #withMainFile = new Map<string, boolean>()
   #folders = 0
 
@@ -52,13 +52,13 @@ export class TreeSearch {
 interface Pending {
   readonly folder: string
   readonly isInSkill: boolean
-  /** A link to a skill counts, one to a group would lead in circles. */
+  /** Whether this is a link to a skill. Links to groups of skills are not followed, since they may form circles. */
   readonly isLinkedSkill: boolean
 }
 
 /**
- * Paths of all folders with a main file below a place, but not the place itself, in the order of depth and path. A
- * skill in the folder of another one counts too.
+ * Returns the paths of all skill folders below a place, without the place itself, by depth and path. Skills inside
+ * other skills count too.
  */
 export async function walkTree (search: TreeSearch, place: string, maxDepth = MAX_DEPTH): Promise<string[]> {
   const found: string[] = []
@@ -99,7 +99,7 @@ function isVisibleFolder ({ kind, name, linked }: TreeEntry): boolean {
   return kind === 'folder' && !linked && !name.startsWith('.')
 }
 
-/** Folders of samples and of foreign code are not searched, unless they lie in a folder of skills: `skills/test`. */
+/** Whether a folder is skipped: samples and third-party code, except directly in a folder `skills`: `skills/test`. */
 function isLeftOut ({ isExcluded }: TreeSearch, folder: string, name: string): boolean {
   if (isExcluded !== undefined) return isExcluded(join(folder, name))
   if (name === 'node_modules' || name === '__pycache__') return true

@@ -8,7 +8,7 @@ import {
 /** The part of a skill manager that `createSkillTool` uses. */
 export interface SkillBodySource {
   getSkills (): readonly SkillMetadata[]
-  /** The main file without its frontmatter. */
+  /** Reads the main file without its frontmatter. */
   readSkillBody (skill: SkillMetadata): Promise<string>
 }
 
@@ -20,7 +20,7 @@ export interface NeovateSkillTool {
   readonly approval: { readonly category: 'read' }
 }
 
-/** Neovate's factory: the tool `skill` over any skill manager that has the two methods. */
+/** Makes Neovate's tool `skill` from any skill manager with these two methods. */
 export function createSkillTool ({ skillManager }: { readonly skillManager: SkillBodySource }): NeovateSkillTool {
   return {
     ...neovateDefinition,
@@ -44,7 +44,7 @@ export function createSkillTool ({ skillManager }: { readonly skillManager: Skil
   }
 }
 
-/** The skill with this frontmatter name, else the one of this folder name. */
+/** Finds the skill with this frontmatter name, else the one with this folder name. */
 function findByDisplayName (skills: readonly SkillMetadata[], displayName: string): SkillMetadata | undefined {
   return skills.find(({ name }) => name === displayName) ?? skills.find((skill) => addressOf(skill) === displayName)
 }

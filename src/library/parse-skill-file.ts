@@ -49,7 +49,7 @@ export function parseSkillFile (filePath: string): ParsedSkillFile {
   }
 }
 
-/** A regular UTF-8 file within the limit. Opened without blocking, so that a FIFO cannot hang the caller. */
+/** Reads a regular UTF-8 file within the limit. O_NONBLOCK keeps a FIFO from blocking the caller. */
 function readMainFile (path: string, folderName: string): { bytes: Buffer, content: string } | SkillError {
   let descriptor: number | undefined
   try {

@@ -13,7 +13,7 @@ interface LimitsOptions {
   readonly rate: number
   /** Units that a caller may use at once. Default: DEFAULT_BURST. */
   readonly burst?: number | undefined
-  /** Where points are counted. Default: in the memory of the process. */
+  /** Makes the counter of units. Default: in the memory of this process. */
   readonly limiter?: ((options: IRateLimiterOptions) => RateLimiterAbstract) | undefined
 }
 
@@ -23,12 +23,12 @@ const DEFAULT_BURST = 2_000
 const UNITS = { costly: 3, stream: 10 } as const satisfies Record<Weight, number>
 const UNIT_BYTES = 1_048_576
 
-/** Open event streams of one caller. */
+/** Most open event streams of one caller. */
 const MAX_STREAMS = 16
 
 export type Limits = ReturnType<typeof createLimits>
 
-/** Bounds what one caller may ask for, by principal or else by address: a defence against accidents and abuse. */
+/** Limits what each caller may ask for, by principal or else by address, against accidents and abuse. */
 export function createLimits ({
   rate, burst = DEFAULT_BURST, limiter = (options) => new RateLimiterMemory(options)
 }: LimitsOptions) {
@@ -36,12 +36,12 @@ export function createLimits ({
   const units = limiter({ keyPrefix: 'skillserve:units', points: burst, duration })
   /** Refusals since the start, by the limit that was exceeded. */
   const refusals = { units: 0, streams: 0 }
-  /** Open streams by the key of their caller. */
+  /** Number of open streams, by the key of the caller. */
   const streams = new Map<string, number>()
   /** Requests whose first tool call is already counted: a request is one unit. */
   const paid = new WeakSet<FastifyRequest>()
 
-  /** Takes units of a caller. Returns undefined, or the whole seconds until there are enough again. */
+  /** Takes units from a caller. Returns undefined, or the seconds until there are enough again. */
   async function consume (key: string, count: number): Promise<number | undefined> {
     try {
       await units.consume(key, count)
@@ -62,7 +62,7 @@ export function createLimits ({
 
   /** @throws {HttpProblem} when the caller has too many streams */
   function countStream (request: FastifyRequest, reply: FastifyReply): void {
-    // The client has left meanwhile.
+    // The client has disconnected, and the event 'close' is past.
     if (reply.raw.destroyed) return
     const { key, who } = callerOf(request)
     const open = streams.get(key) ?? 0
@@ -81,7 +81,7 @@ export function createLimits ({
   return {
     refusals,
 
-    /** Registered after the plugin that sets `request.principal`. */
+    /** Must be registered after the plugin that sets `request.principal`. */
     plugin: fp(async (app) => {
       app.addHook('onRequest', async (request) => {
         // Probes are not counted: a platform restarts a service whose probes fail.
@@ -106,7 +106,7 @@ export function createLimits ({
       })
     }, { name: 'limits' }) satisfies FastifyPluginAsync,
 
-    /** Counts one tool call. Returns the sentence for a model whose caller is past the limit. */
+    /** Takes the units of one tool call. Returns a message for the model if the caller has too few. */
     async admitCall (request: FastifyRequest, tool: Tool | undefined): Promise<string | undefined> {
       const count = (tool?.isCostly === true ? UNITS.costly : 1) - (paid.has(request) ? 0 : 1)
       paid.add(request)
@@ -122,7 +122,7 @@ function refusal (limit: string, seconds: number): HttpProblem {
   )
 }
 
-/** Returns the key that a request's units are counted under, and its caller in words. */
+/** Returns the key under which a request's units are counted, and the name of its caller for messages. */
 function callerOf (request: FastifyRequest): { readonly key: string, readonly who: string } {
   const { principal } = request
   if (principal !== undefined && principal.kind !== 'anonymous') {

@@ -2,7 +2,7 @@ import { type IRateLimiterOptions, RateLimiterMemory, RateLimiterRedis } from 'r
 import type { CoreLog } from '../core/shared/log.ts'
 import { ConfigError } from '../operator/setting.ts'
 
-/** How long one command may take, and how long a connection may take to be made, in milliseconds. */
+/** Timeouts of one command and of a connection attempt, in milliseconds. */
 const COMMAND_MS = 200
 const CONNECT_MS = 5_000
 
@@ -69,7 +69,7 @@ export async function connectStore (url: string, log: CoreLog) {
     limiter: (options: IRateLimiterOptions) => new RateLimiterRedis({
       ...options, storeClient, rejectIfRedisNotReady: true, insuranceLimiter: new RateLimiterMemory(options)
     }),
-    /** Returns how often the connection to the store has failed. */
+    /** Returns how often connections to the store have failed. */
     failures: () => failures,
     close: (): void => {
       isClosed = true

@@ -9,7 +9,7 @@ export interface CatalogEntry {
   readonly name: string
   readonly description: string
   readonly type: SkillType
-  /** As plain JSON data; `{}` when there is none or it cannot be read. */
+  /** Plain JSON data; `{}` if there is no frontmatter or it cannot be read. */
   readonly frontmatter: unknown
   readonly revision: string | null
   readonly size_bytes: number | null
@@ -18,13 +18,13 @@ export interface CatalogEntry {
   readonly findings: readonly Finding[]
 }
 
-/** One state of a skill, to be validated. */
+/** One state of a skill, as input for validation. */
 export interface EntryState {
   readonly skill: CatalogSkill
   /** Undefined where the files cannot be listed. */
   readonly manifest: Manifest | undefined
   readonly mainFile: FileContent | undefined
-  /** About the files, and about a manifest that is missing. */
+  /** Findings about the files, or about why there is no manifest. */
   readonly fileFindings: readonly Finding[]
   /** Undefined where the files cannot be read. */
   readonly state?: SkillState
@@ -81,7 +81,7 @@ export async function makeEntry<Validated extends ValidatedEntry> (
 
 const texts = new WeakMap<object, string>()
 
-/** Returns an entry as JSON: the same text while nothing changes. */
+/** Returns an entry as JSON; the text is kept until the entry changes. */
 export function entryText (entry: object): string {
   const text = texts.get(entry) ?? JSON.stringify(entry)
   texts.set(entry, text)

@@ -6,15 +6,15 @@ import {
   type CatalogEntry, describeState, entryText, type EntryValidator, makeEntry, PENDING, type ValidatedEntry
 } from './entry.ts'
 
-/** Characters of all entries in one page of GET /catalog together. */
+/** Most characters of all entries on one page of GET /catalog. */
 export const MAX_PAGE_CHARACTERS = 4 * 1_048_576
 
 /** Entries that are read for one page of a filter, a millisecond each. */
 const MAX_FILTERED_READS = 500
 
-/** A choice among entries that must be read for it. */
+/** A filter that needs the whole entry of each skill. */
 export interface EntryFilter<Validated extends ValidatedEntry = ValidatedEntry> {
-  /** Names the choice, for cursors. */
+  /** Identifies the filter in cursors. */
   readonly key: string
   accepts (entry: CatalogEntry & Validated): boolean
 }
@@ -24,19 +24,19 @@ interface CatalogQuestion<Validated extends ValidatedEntry = ValidatedEntry> {
   readonly query?: string | undefined
   readonly valid?: boolean | undefined
   readonly root?: string | undefined
-  /** Only entries that it accepts. Then `total` counts the skills among which they are. */
+  /** Keeps only the entries that it accepts. `total` then counts all skills that were candidates. */
   readonly filter?: EntryFilter<Validated> | undefined
   readonly limit: number
-  /** `nextCursor` of the page before, for the same question. */
+  /** `nextCursor` of the previous page of the same query. */
   readonly cursor?: string | undefined
 }
 
 export interface CatalogPage {
-  /** JSON text of each entry, with its `score` if it was searched for. */
+  /** Entries as JSON text, with a `score` in a search. */
   readonly entries: readonly string[]
   /** Number of skills on all pages together. */
   readonly total: number
-  /** How many of them come up to the end of this page. */
+  /** Number of skills up to the end of this page. */
   readonly end: number
   /** Undefined on the last page. */
   readonly nextCursor: string | undefined
@@ -59,7 +59,7 @@ export async function readCatalogPage<Validated extends ValidatedEntry> (
   const isSearch = words !== ''
   const question = JSON.stringify([words, valid, skills.scope, root, filter?.key])
   const found = await (isSearch ? skills.search(words) : skills.list())
-  // To read all skills for a page of a few would take seconds: `valid` is what the index knows.
+  // Reading all skills for a page with few matches would take seconds, so `valid` comes from the index.
   if (valid !== undefined) await skills.available()
   const names = found.filter((name) => (valid === undefined || skills.findIndexed(name)?.valid === valid) &&
     (root === undefined || skills.rootOf(name) === root))
@@ -88,7 +88,7 @@ export async function readCatalogPage<Validated extends ValidatedEntry> (
   }
 }
 
-/** Undefined for a skill that is gone. */
+/** Reads the entry of a skill; undefined if the skill is gone. */
 async function readEntry<Validated extends ValidatedEntry> (
   skills: CatalogPageOptions<Validated>['skills'], name: string, validate: EntryValidator<Validated>
 ): Promise<(CatalogEntry & Validated) | undefined> {
@@ -98,7 +98,7 @@ async function readEntry<Validated extends ValidatedEntry> (
     if (!(error instanceof SkillError)) throw error
     if (error.code === 'skill_not_found') return undefined
     if (error.code !== 'skill_changing') throw error
-    // Other entries do not wait for it.
+    // The entry is made from the index, so that the others need not wait.
     const skill = skills.findIndexed(name)
     const pending = skill && { skill, manifest: undefined, mainFile: undefined, fileFindings: [PENDING] }
     return pending && await makeEntry(pending, validate)

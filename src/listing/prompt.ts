@@ -16,7 +16,7 @@ interface PromptOptions<Skill> {
   readonly form: PromptForm
   /** Longest prompt in UTF-16 code units, at least MIN_PROMPT_CHARACTERS. Default: no limit. */
   readonly budget?: number | undefined
-  /** The location of a skill, for the readers of the prompt. */
+  /** Returns the location of a skill's main file, as the prompt's readers reach it. */
   readonly locate: (skill: Skill) => string
 }
 
@@ -24,7 +24,7 @@ export type PromptForm = keyof typeof FORMS
 
 interface Form {
   entry (skill: PromptSkill): string
-  /** The whole prompt; `omitted` is how many skills have no entry in it. */
+  /** Joins the entries into a prompt; `omitted` is the number of skills without an entry. */
   write (entries: readonly string[], omitted: number): string
 }
 
@@ -37,14 +37,14 @@ const XML_ENTITIES: Readonly<Record<string, string>> = {
   '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#x27;'
 }
 
-/** Brackets of links in Markdown, and the backslash, which would undo the escape of a bracket. */
+/** Brackets of Markdown links, and the backslash, which would cancel the escaping of a bracket. */
 const MARKDOWN_LINK = /[\\[\]]/g
 
-/** Beginnings of tags and entities, which Markdown and prompts know too. */
+/** First characters of tags and entities, which Markdown and models understand too. */
 const MARKUP_START = /[&<]/g
 
 const FORMS = {
-  /** skills-ref's form, to the letter: one element per line. One more element counts what was left out. */
+  /** Exactly the format of skills-ref, one element per line. An additional element counts omitted skills. */
   xml: {
     entry: ({ name, description, location }) =>
       `<skill>\n${xmlElement('name', name)}\n${xmlElement('description', description)}\n` +
@@ -81,7 +81,7 @@ export async function renderPrompt<Skill extends Omit<PromptSkill, 'location'>> 
   }
   const whole = write(entries, 0)
   if (whole.length <= budget) return whole
-  // One character separates two entries.
+  // Entries are separated by one character.
   let room = budget - write([''], skills.length).length + 1
   const kept = entries.filter(({ length }) => {
     if (length >= room) return false

@@ -7,7 +7,7 @@ import { checkMessage } from './message.ts'
 import { observeOperation } from './operation.ts'
 import { createMcpServer, type McpServerOptions } from './server.ts'
 
-/** The headers that the SDK reads. It receives no others. */
+/** The headers that the SDK reads; no others are passed to it. */
 const HEADERS = [
   'content-type', 'accept', 'mcp-protocol-version', 'mcp-method', 'mcp-name', 'mcp-session-id', 'last-event-id'
 ] as const
@@ -16,20 +16,20 @@ const HEADERS = [
 const ENDPOINT = 'http://localhost/mcp'
 
 /**
- * Answers one POST of any protocol revision. The service is stateless, so each request has a handler of its own.
- * @param signal aborts when the client has gone
+ * Answers one POST of any protocol revision. The service is stateless, so each request gets its own handler.
+ * @param signal aborts when the client has disconnected
  */
 export function answerMessage (request: FastifyRequest, signal: AbortSignal, options: McpServerOptions) {
   const { log, observer } = options
   const operation = observer && observeOperation(observer, request.body, request)
-  // What is no message has answers of the SDK, with the status of its protocol revision.
+  // The SDK answers malformed messages, with the status that the protocol revision prescribes.
   const checked = checkMessage(request.body)
   const body = 'message' in checked ? checked.message : toWellFormed(request.body)
   const handler: McpHttpHandler = createMcpHandler(
     ({ era }) => createMcpServer(options, { isModern: era === 'modern', fields: { reqId: request.id }, operation }),
     {
       bus: busFor(body, options.skills.feed),
-      // The SDK's messages quote the request.
+      // The messages of the SDK quote the request.
       onerror: ({ message }) => {
         log.info({ reason: message.slice(0, MAX_LOG_LINE_CHARACTERS) }, 'an MCP request was refused')
       }

@@ -1,13 +1,13 @@
-/** Bounds of MCP, by name and with their units. */
+/** Most entries on one page of an MCP list, and most files on one page of `skills/list`. */
 
 /** Entries on one page of an MCP listing; files, over all entries, on one page of `skills/list`. */
 export const MCP_PAGE_ENTRIES = 200
 export const MCP_PAGE_FILES = 5_000
 
-/** Open streams of notifications, of each kind: `subscriptions/listen`, and `GET /mcp`. */
+/** Most open streams of notifications of each kind: `subscriptions/listen` and `GET /mcp`. */
 export const MAX_MCP_STREAMS = 1_000
 
-/** The time in which changes of the catalog make one notification of each list, in milliseconds. */
+/** Changes of the catalog within this time cause one notification per list, in milliseconds. */
 export const MCP_NOTIFY_MS = 50
 
 /** The longest request of `subscriptions/listen`, in characters: its id and URIs stay in memory with the stream. */

@@ -8,8 +8,8 @@ const INTERNAL_ERROR = -32603
 const LINE_FEED = 0x0a
 
 /**
- * MCP over two streams, one message a line. The SDK's transport drops lines that are no message, so that their sender
- * waits for ever, and ends the session at a long one: this one answers them.
+ * MCP over two streams, one message per line. The SDK's transport drops malformed lines, so that clients wait for ever,
+ * and ends the session at a line that is too long; this one answers both with an error.
  */
 export class LineTransport implements Transport {
   onclose?: () => void
@@ -17,7 +17,7 @@ export class LineTransport implements Transport {
   onmessage?: (message: JSONRPCMessage) => void
   readonly #input: Readable
   readonly #output: Writable
-  /** The beginning of a line; undefined while the rest of a line that is too long is skipped. */
+  /** Chunks of the current line; undefined while the rest of a line that is too long is skipped. */
   #line: Buffer[] | undefined = []
   #bytes = 0
   #isClosed = false
@@ -52,7 +52,7 @@ export class LineTransport implements Transport {
 
   readonly #onError = (error: Error): void => { this.onerror?.(error) }
   readonly #onEnd = (): void => { void this.close() }
-  // Stays after the end: the client may leave while an answer is written.
+  // This listener stays after `close`: the client may disconnect while an answer is being written.
   readonly #onOutputError = (error: Error): void => {
     if (!this.#isClosed) this.onerror?.(error)
     void this.close()
@@ -80,7 +80,7 @@ export class LineTransport implements Transport {
   }
 
   #receive (line: string): void {
-    // A byte order mark, and the carriage return of a line that ends as on Windows.
+    // Removes a byte order mark, and the carriage return of Windows line ends.
     const text = line.replace(/^\uFEFF/, '').trim()
     if (text === '' || this.#isClosed) return
     const parsed = parseMessage(text)

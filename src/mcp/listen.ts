@@ -7,13 +7,13 @@ import { MCP_NOTIFY_MS } from './limits.ts'
 import { parseSkillUri } from './skill-uri.ts'
 
 interface Listener {
-  /** Skills were added, changed or removed, so every list may differ. Changes within MCP_NOTIFY_MS are one call. */
+  /** Called when skills were added, changed or removed, once for all changes within MCP_NOTIFY_MS. */
   onLists (): void
-  /** Files of this skill changed; also when the skill was added or removed. */
+  /** Called when files of this skill changed, or it was added or removed. */
   onSkill (name: string): void
 }
 
-/** Follows the catalog for one client. Returns a function that ends this. */
+/** Subscribes to changes of the catalog for one client. Returns a function that unsubscribes. */
 export function followChanges (feed: Pick<ChangeFeed, 'onChange'>, { onLists, onSkill }: Listener): () => void {
   let timer: NodeJS.Timeout | undefined
   const stop = feed.onChange(({ name }) => {
@@ -29,7 +29,7 @@ export function followChanges (feed: Pick<ChangeFeed, 'onChange'>, { onLists, on
   }
 }
 
-/** The events of one `subscriptions/listen` stream. The SDK drops those that the stream did not ask for. */
+/** Makes the event bus of one `subscriptions/listen` stream. The SDK drops events that its client did not ask for. */
 export function busFor (message: unknown, feed: Pick<ChangeFeed, 'onChange'>): ServerEventBus {
   const uris = urisBySkill(message)
   return {
@@ -44,7 +44,7 @@ export function busFor (message: unknown, feed: Pick<ChangeFeed, 'onChange'>): S
   }
 }
 
-/** Subscribed URIs by the name of their skill. Those that cannot name a file are left out. */
+/** Groups the subscribed URIs by skill name. URIs that cannot name a file are ignored. */
 function urisBySkill (message: unknown): ReadonlyMap<string, readonly string[]> {
   const uris = own(own(own(message, 'params'), 'notifications'), 'resourceSubscriptions')
   const bySkill = new Map<string, string[]>()
@@ -57,8 +57,8 @@ function urisBySkill (message: unknown): ReadonlyMap<string, readonly string[]> 
 }
 
 /**
- * The bytes of a stream, read as they are made: the SDK queues without limit what its client does not take.
- * @param onDrop called when the client is dropped because more than `maxBytes` wait for it
+ * Copies a stream into a bounded buffer, since the SDK buffers without limit for slow clients.
+ * @param onDrop called when the client is disconnected because more than `maxBytes` are buffered
  */
 export function boundedStream (body: ReadableStream<Uint8Array>, maxBytes: number, onDrop: () => void): Readable {
   const reader = body.getReader()

@@ -9,7 +9,7 @@ const INVALID_PARAMS = -32602
 
 export type RequestId = string | number
 
-/** An answer to a message that no handler receives. */
+/** An error answer that is sent without running a handler. */
 export interface ErrorAnswer {
   readonly jsonrpc: '2.0'
   readonly id: RequestId | null
@@ -27,7 +27,7 @@ export const PAGE = objectWith({ cursor: TEXT })
 export const URI = objectWith({ uri: TEXT, cursor: TEXT }, ['uri'])
 const NAMED = objectWith({ name: TEXT, arguments: OBJECT }, ['name'])
 
-/** Schemas of the parameters. The SDK answers some wrong ones with an internal error that shows its validator. */
+/** Schemas of parameters. The SDK answers some wrong ones with an internal error that shows its validator. */
 const PARAMS: Readonly<Record<string, object>> = {
   initialize: objectWith(
     { protocolVersion: TEXT, capabilities: OBJECT, clientInfo: objectWith({ name: TEXT, version: TEXT }, ['name']) },
@@ -51,7 +51,6 @@ const PARAMS: Readonly<Record<string, object>> = {
 const ajv = new Ajv({ strict: false })
 const validators = new Map<string, ValidateFunction>()
 
-/** Parses one line of a stream of messages. */
 export function parseMessage (line: string): { readonly value: unknown } | ErrorAnswer {
   let value: unknown
   try {
@@ -64,8 +63,8 @@ export function parseMessage (line: string): { readonly value: unknown } | Error
 }
 
 /**
- * Returns a message without those parameters that are `null`, which clients send for absent ones; or the answer to what
- * is no JSON-RPC 2.0 message, or is a request with wrong parameters. Halves of surrogate pairs become U+FFFD.
+ * Checks a message. Returns it without parameters that are `null`, which clients send for absent ones; or an error
+ * answer if it is not JSON-RPC 2.0 or has wrong parameters. Lone surrogates become U+FFFD.
  * @param given of bounded depth
  */
 export function checkMessage (given: unknown): { readonly message: object } | ErrorAnswer {

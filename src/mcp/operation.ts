@@ -4,10 +4,10 @@ import { SkillError, type SkillErrorKind } from '../core/shared/errors.ts'
 import { own } from '../core/shared/json.ts'
 import { LISTEN, type Observer } from '../http/observer.ts'
 
-/** Errors after which no other request can succeed either. */
+/** Kinds of errors that are the service's fault and not that of the request. */
 const INTERNAL: ReadonlySet<SkillErrorKind> = new Set(['broken', 'unavailable'])
 
-/** An error of the domain, with its kind for observers. */
+/** A `SkillError` as a JSON-RPC error, with its kind for observers. */
 export class McpFault extends ProtocolError {
   readonly kind: SkillErrorKind
 
@@ -20,7 +20,7 @@ export class McpFault extends ProtocolError {
 /** A JSON-RPC request that is being answered. */
 export type Operation = NonNullable<ReturnType<typeof observeOperation>>
 
-/** Reports a message that is a request; undefined for every other one. */
+/** Starts to observe a message; returns undefined if it is not a request. */
 export function observeOperation (observer: Observer, message: unknown, origin: FastifyRequest) {
   const [method, id] = [own(message, 'method'), own(message, 'id')]
   if (typeof method !== 'string' || (typeof id !== 'string' && typeof id !== 'number')) return undefined
@@ -43,8 +43,8 @@ export function observeOperation (observer: Observer, message: unknown, origin: 
 }
 
 /**
- * Runs a handler. Every failure becomes a `ProtocolError`: the SDK sends the message of any error to the caller.
- * @param onError receives what the caller does not see
+ * Runs a handler. Every error becomes a `ProtocolError`, since the SDK sends any error's message to the client.
+ * @param onError receives the errors that the client does not see
  */
 export async function runHandler<Result> (
   run: () => Promise<Result>, operation: Operation | undefined, onError: (error: unknown) => void
@@ -70,7 +70,7 @@ function toProtocolError (error: unknown): ProtocolError {
   return new McpFault('broken', 'Internal error; the log of the service has the cause')
 }
 
-/** The JSON-RPC error code of an answer with status 200: one message, as JSON or as a stream of events. */
+/** Returns the JSON-RPC error code of a response with status 200: one message, as JSON or as a stream of events. */
 async function errorCodeIn (response: Response): Promise<string | undefined> {
   const text = await response.text()
   const [, message = text] = /^data: (.*)$/m.exec(text) ?? []

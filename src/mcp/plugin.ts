@@ -20,31 +20,31 @@ import { mainFileUri } from './skill-uri.ts'
 interface McpOptions extends Omit<McpServerOptions, 'skills' | 'log'> {
   readonly skillsOf: SkillsOf
   readonly onAccessEnd: OnAccessEnd
-  /** The service is bound to a loopback address: pages of this machine may use the API. */
+  /** Whether the service listens on a loopback address, so that web pages of this machine may use MCP. */
   readonly loopbackOnly: boolean
-  /** As browsers send them, in lower case. */
+  /** In lower case, as browsers send them. */
   readonly allowedOrigins: readonly string[]
 }
 
-/** The head of an answer goes out with its first bytes. */
+/** Comment that begins a stream, so that its head is sent immediately. */
 const OPENING = Buffer.from(': notifications follow\n\n')
 
 const LIST_CHANGES = Buffer.concat([frameOf('resources/list_changed'), frameOf('prompts/list_changed')])
 
-/** The first revision without a handshake, and without a stream that a GET opens. */
+/** First protocol revision without a handshake and without streams opened by GET. */
 const FIRST_MODERN_REVISION = '2026'
 
-/** MCP over Streamable HTTP at `/mcp`, without sessions (docs/mcp.md). The SDK is loaded by the first message. */
+/** Serves MCP over Streamable HTTP at `/mcp`, without sessions (docs/mcp.md). The first message loads the SDK. */
 export const mcpRoutes: FastifyPluginAsyncTypebox<McpOptions> = async function mcpRoutes (app, options) {
   const { skillsOf, onAccessEnd, loopbackOnly, allowedOrigins, ...server } = options
   const { registry, observer } = server
   const openStream = createEventStreams(app, { maxStreams: MAX_MCP_STREAMS, onAccessEnd, observer })
   const inProgress = new Set<Promise<unknown>>()
-  /** Ends each open stream of `subscriptions/listen`. */
+  /** Functions that end the open streams of `subscriptions/listen`. */
   const listening = new Map<FastifyReply, () => Promise<void>>()
   let isClosing = false
 
-  // An open stream would keep the server from closing. Answers in progress are sent first.
+  // Open streams would keep the server from closing. Answers in progress are finished first.
   app.addHook('preClose', async () => {
     isClosing = true
     await Promise.allSettled(inProgress)
@@ -72,7 +72,7 @@ export const mcpRoutes: FastifyPluginAsyncTypebox<McpOptions> = async function m
     schema: { hide: true },
     onRequest
   }, async (request, reply) => {
-    // A browser that opens the address has no use for an endless answer.
+    // A browser that opens this URL could not use an endless answer.
     if (!takesStream(request.headers) || isModern(request.headers)) {
       throw new HttpProblem('method_not_allowed',
         'MCP takes POST; the stream of notifications of the 2025 revisions has Accept: text/event-stream', {
@@ -91,12 +91,12 @@ export const mcpRoutes: FastifyPluginAsyncTypebox<McpOptions> = async function m
 
   app.post('/mcp', {
     config: { reads: callsIn, weight: (request) => weightOf(request, registry) },
-    // Not in the OpenAPI document: the one operation would be "any JSON-RPC message", and MCP describes itself.
+    // Hidden from the OpenAPI document: it would only say "any JSON-RPC message", and MCP describes itself.
     schema: { hide: true, body: { type: 'object', description: 'One JSON-RPC message; batches are not taken' } },
     onRequest
   }, async (request, reply) => {
     const method = own(request.body, 'method')
-    // Entries have revisions, for which every file of a skill may have to be read.
+    // Its entries contain revisions, for which every file of every skill may have to be read.
     if (app.isUnderPressure() && method === 'skills/list') throw overloadError.busy()
     request.trace = parseTraceparent(own(own(own(request.body, 'params'), '_meta'), 'traceparent')) ?? request.trace
     if (method === LISTEN) admitStream(request.body)
@@ -130,10 +130,10 @@ export const mcpRoutes: FastifyPluginAsyncTypebox<McpOptions> = async function m
     if (listening.size >= MAX_MCP_STREAMS) throw new HttpProblem('too_many_streams')
   }
 
-  /** JSON goes out whole, and so is compressed like every other answer; a stream goes out as it comes. */
+  /** Sends JSON as a whole, so that it is compressed like other answers, and streams as they are produced. */
   async function send (request: FastifyRequest, reply: FastifyReply, response: Response): Promise<FastifyReply> {
-    // Set here, since Fastify would set them after the hooks that decide on caching.
-    // Node decides whether the connection stays open: the client may have asked to close it.
+    // Headers are set here: Fastify would set those of a `Response` after the hooks that decide on caching.
+    // `Connection` is left to Node, since the client may have asked to close.
     for (const [name, value] of response.headers) if (name !== 'connection') reply.header(name, value)
     reply.code(response.status)
     const type = response.headers.get('content-type') ?? ''
@@ -160,7 +160,7 @@ function weightOf ({ body }: FastifyRequest, registry: ToolRegistry): Weight | u
   return typeof tool === 'string' && registry.find(tool)?.isCostly === true ? 'costly' : undefined
 }
 
-/** A browser, which takes any type, has no use for an endless answer. */
+/** Whether `Accept` names event streams. A browser accepts any type, and could not use an endless answer. */
 function takesStream ({ accept = '' }: FastifyRequest['headers']): boolean {
   return accept.toLowerCase().includes(EVENT_STREAM_MEDIA_TYPE)
 }

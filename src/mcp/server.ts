@@ -45,16 +45,16 @@ const SKILLS_EXTENSION = 'io.modelcontextprotocol/skills'
 const PageParams = fromJsonSchema<{ cursor?: string }>(PAGE)
 const UriParams = fromJsonSchema<{ uri: string, cursor?: string }>(URI)
 
-/** Results are not kept: the next request sees every change, and callers behind one proxy may see different skills. */
+/** Results must not be cached: each request sees every change, and callers behind one proxy may see other skills. */
 const MODERN_CACHE = { ttlMs: 0, cacheScope: 'private' } as const
 
-/** The MCP server: which methods are answered, and by what. One serves one HTTP request, or one client over stdio. */
+/** Makes an MCP server with all methods, for one HTTP request or one client over stdio. */
 export function createMcpServer (
   { skills, registry, log, version, observer, originOf }: McpServerOptions, { isModern, fields, operation }: McpContext
 ): Server {
   const server = new Server({ name: 'skillserve', version }, {
     capabilities: {
-      // Modern clients subscribe to all lists together. The list of tools never changes.
+      // Modern clients subscribe to all lists together, although the list of tools never changes.
       tools: isModern ? NOTIFIED : {},
       prompts: NOTIFIED,
       resources: { ...NOTIFIED, subscribe: true },
@@ -121,7 +121,7 @@ export function createMcpServer (
   return server
 }
 
-/** What a model learns about the service as a whole. */
+/** Returns the instructions for models about the service as a whole. */
 function instructionsFor (registry: ToolRegistry): string {
   const uses = registry.list(MCP_TOOLSET).flatMap(({ name, purpose }) =>
     purpose === undefined ? [] : `${name} ${purpose}`)

@@ -3,7 +3,7 @@ import { decodePercent } from '../core/shared/text.ts'
 
 const SCHEME = 'skill://'
 
-/** `skill://<name>/<path>`, each segment percent-encoded; without a path the URI of the skill's folder. */
+/** Formats `skill://<name>/<path>`, each segment percent-encoded; without a path, the URI of the skill's folder. */
 export function skillUri (name: string, path: string): string {
   return SCHEME + encodePath(path === '' ? name : `${name}/${path}`)
 }

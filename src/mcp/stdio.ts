@@ -13,7 +13,7 @@ interface StdioOptions extends McpServerOptions {
   readonly output?: Writable
 }
 
-/** Serves `/mcp` to one client over standard input and output, to which nothing else may write. */
+/** Serves MCP to one client over standard input and output; nothing else may write there. */
 export function serveMcpOverStdio (options: StdioOptions) {
   const { skills, log, input = process.stdin, output = process.stdout } = options
   const onError = (err: unknown) => { log.warn({ err }, 'error of the MCP connection') }
@@ -38,7 +38,7 @@ export function serveMcpOverStdio (options: StdioOptions) {
   }, { transport: new LineTransport(input, output), onerror: onError })
   const ends = [finished(input, { writable: false }), finished(output, { readable: false })]
   return {
-    /** Resolves when the client has closed its end. */
+    /** Resolves when the client has closed its input or output. */
     closed: Promise.race(ends).then(() => {}, () => {}),
     close: () => server.close()
   }

@@ -13,7 +13,7 @@ import type { AuditEvent } from './reads.ts'
 export type Outcome = 'success' | 'not_modified' | 'denied' | 'not_found' | 'failure' | 'error'
 
 export interface AuditLogOptions {
-  /** A file, or `stdout`. */
+  /** Path of a file, or `stdout`. */
   readonly path: string
   /** The output of the service's log, for the path `stdout`. */
   readonly stdout: LineOutput
@@ -22,13 +22,13 @@ export interface AuditLogOptions {
   readonly log: CoreLog
 }
 
-/** Time between two checks of the output, and between two attempts to open the file, in milliseconds. */
+/** Interval at which the output is checked, and a failed opening is tried again, in milliseconds. */
 const CHECK_MS = 1_000
 
 /** Not for other users: who reads what is personal data. */
 const MODE = 0o640
 
-/** O_NONBLOCK makes a pipe without a reader an error. Otherwise opening it would wait. */
+/** With O_NONBLOCK, opening a pipe without a reader fails instead of waiting. */
 const APPEND = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK
 
 /**
@@ -43,14 +43,14 @@ export class AuditLog {
   readonly #timer: NodeJS.Timeout
   /** Undefined while the file cannot be opened. */
   #output: LineOutput | undefined
-  /** Why the file could not be opened: the code of the system's error. */
+  /** Error code if the file could not be opened. */
   #failure: string | undefined
   #reported: string | undefined
   #isClosed = false
   #count = 0
   #prev: string | null = null
 
-  /** @throws the system's error when the file cannot be opened */
+  /** @throws the system's error if the file cannot be opened */
   static async open (options: AuditLogOptions): Promise<AuditLog> {
     const { path, stdout } = options
     return new AuditLog(options, path === 'stdout' ? stdout : await openOutput(path))
@@ -93,7 +93,7 @@ export class AuditLog {
    */
   readonly reopen = coalesce(() => this.#open())
 
-  /** Writes what waits and closes the file. */
+  /** Writes waiting lines and closes the file. */
   close (): void {
     this.#isClosed = true
     clearInterval(this.#timer)
@@ -119,7 +119,7 @@ export class AuditLog {
     this.#report()
   }
 
-  /** Logs that lines cannot be written, and that they can be written again. */
+  /** Logs when lines can no longer be written, and when they can again. */
   #report (): void {
     const { path, isRequired, log } = this.#options
     const problem = this.#problem
@@ -134,7 +134,7 @@ export class AuditLog {
   }
 }
 
-/** Opens a file for lines: makes it if there is none, and ends the half line that a crash may have left. */
+/** Opens or makes a file for lines, and ends a half line that a crash may have left. */
 async function openOutput (path: string): Promise<LineOutput> {
   const fd = await promisify(open)(path, APPEND, MODE)
   try {

@@ -22,7 +22,7 @@ import { type AuditEvent, apiOf, cut, type Read, readOfCall, readOfOperation, re
 
 const MAX_CLIENT_CHARACTERS = 128
 
-/** Hex digits: enough to tell a few million callers apart. */
+/** Length in hexadecimal digits, enough to distinguish a few million callers. */
 const PSEUDONYM_LENGTH = 24
 
 /** Lines per minute for failed logins from one address; the others are counted in one more line. */
@@ -32,7 +32,7 @@ const MINUTE_MS = 60_000
 const MAX_ADDRESSES = 10_000
 
 export interface AuditOptions extends AuditLogOptions {
-  /** Names, addresses and queries are written as their HMAC with this text: equal ones stay equal. */
+  /** Key of the HMACs that replace names, addresses and queries: equal values stay equal. */
   readonly salt: string | undefined
   readonly version: string
 }
@@ -46,7 +46,7 @@ export interface Watched {
   readonly trust: { on (event: 'verdict', listener: (change: TrustChange) => void): void } | undefined
 }
 
-/** Writes a line for each read through any API, and for what the service and its policies do, into the audit log. */
+/** Writes a line to the audit log for each read through any API, and for each event of the service and its policies. */
 export class Audit implements Observer {
   readonly log: AuditLog
   readonly #options: AuditOptions
@@ -56,7 +56,7 @@ export class Audit implements Observer {
   #skillsOf: SkillsOf | undefined
   #isStarted = false
 
-  /** @throws the system's error when the file cannot be opened */
+  /** @throws the system's error if the file cannot be opened */
   static async open (options: AuditOptions): Promise<Audit> {
     return new Audit(options, await AuditLog.open(options))
   }

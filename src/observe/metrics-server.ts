@@ -6,7 +6,7 @@ const TIMEOUT_MS = 5_000
 
 type Exposed = Pick<Registry, 'metrics' | 'contentType'>
 
-/** `GET /metrics`. At the service's own port it is for callers with the scope: the metrics name roots and skills. */
+/** `GET /metrics` on the service's own port. It needs a scope, since metrics contain names of roots and skills. */
 export const metricsRoute: FastifyPluginAsync<{ readonly registry: Exposed }> = async (app, { registry }) => {
   const config = { reads: 'nothing', scope: 'metrics:read', load: 'probe' } as const
   app.get('/metrics', { schema: { hide: true }, config }, async (_request, reply) => {
@@ -16,8 +16,8 @@ export const metricsRoute: FastifyPluginAsync<{ readonly registry: Exposed }> = 
 }
 
 /**
- * A port for the metrics alone, without log lines or limits. On a loopback address it answers only to loopback names:
- * a web page can give its own name that address.
+ * Listens on a port for the metrics alone, without log lines or limits. On a loopback address it only accepts loopback
+ * host names: a web page can make its own host name resolve to that address.
  */
 export async function listenForMetrics (
   registry: Exposed, { host, port }: { readonly host: string, readonly port: number }

@@ -10,7 +10,7 @@ import { apiOf, methodName, operationName, type Read, readOfCall, readOfOperatio
 interface MetricsOptions {
   readonly skills: SkillManager
   readonly version: string
-  /** Whether reads are counted by skill: the metrics then hold names of skills. */
+  /** Whether to count reads by skill; the metrics then contain names of skills. */
   readonly countsReads?: boolean
   readonly readings?: Readings
 }
@@ -30,14 +30,14 @@ export interface Readings {
 /** The values of the labels, then the value of the series. */
 type Row = ReadonlyArray<string | number>
 
-/** In seconds. Many answers take less than a millisecond. */
+/** Bounds of the histograms in seconds. Many answers take less than a millisecond. */
 const BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10]
 
-/** Skills with series of their own; the rest share one. */
+/** Most skills with a series of their own; all others share one. */
 const MAX_SKILLS = 1_000
 const OTHER_SKILLS = '_other'
 
-/** Hexadecimal digits of a revision that a double holds exactly. */
+/** Number of hexadecimal digits of a revision that fit exactly into a double. */
 const REVISION_DIGITS = 12
 
 /** Creates all metrics. Labels are routes, methods, statuses, tools and names of roots, never a caller's text. */
@@ -90,14 +90,14 @@ export function createMetrics ({ skills, version, countsReads = false, readings 
   const reads = counter('skillserve_reads_total', ['skill', 'door'], 'Reads of main files with METRICS_READS=true, ' +
     'of 1,000 skills, and of the rest together; a 304 and an archive are reads too, a HEAD is not')
 
-  /** The gauges of requests whose answers are streams. */
+  /** The gauge of each request whose answer is a stream. */
   const streams = new WeakMap<FastifyRequest, Gauge>()
   const readSkills = new Set<string>()
 
   function countRead ({ event, skill, api = '' }: Partial<Read> = {}): void {
     const isMain = event === 'skill.read' || event === 'skill.archive'
     if (!countsReads || !isMain || skill === undefined) return
-    // Names come from the catalog, and never from a caller.
+    // Only names from the catalog become labels, never a caller's text.
     if (!readSkills.has(skill) && !skills.indexedNames().includes(skill)) return
     if (readSkills.size < MAX_SKILLS) readSkills.add(skill)
     reads.inc({ skill: readSkills.has(skill) ? skill : OTHER_SKILLS, door: api })
@@ -106,7 +106,7 @@ export function createMetrics ({ skills, version, countsReads = false, readings 
   const refreshes = histogram('skillserve_refresh_duration_seconds', ['root'], 'Duration of comparisons with the disk')
   const failures = counter('skillserve_refresh_failures_total', ['root'],
     'Comparisons that failed; the last good state is served')
-  // Two roots may lie in folders of one name.
+  // Two roots may have folders of the same name.
   const names = () => distinctNames(catalog.roots.map(({ name }) => name))
   const startedAt = Date.now()
   const refreshedAt = new WeakMap<Root, number>()

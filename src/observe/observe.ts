@@ -14,7 +14,7 @@ interface ObserveOptions extends Watched {
   readonly readings: Readings
   readonly version: string
   readonly log: CoreLog
-  /** The output of the log. */
+  /** Output of the log. */
   readonly stdout: LineOutput
 }
 

@@ -100,7 +100,7 @@ function unlessClientError (hook: onErrorHookHandler): onErrorHookHandler {
   }
 }
 
-/** Replaces what may be a secret in the attributes of @fastify/otel, and adds those of the conventions. */
+/** Replaces attributes of @fastify/otel that may contain a secret, and adds those of the conventions. */
 function describeRequest (span: Span, request: FastifyRequest): void {
   const { url, headers, routeOptions: { url: route } } = request
   const method = methodName(request.method)

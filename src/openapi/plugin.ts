@@ -15,11 +15,11 @@ interface OpenapiOptions {
   readonly hasAccess: boolean
 }
 
-/** Swagger UI has its own scripts and styles, and fetches the document: nothing else may run on the page. */
+/** Swagger UI loads its own scripts and styles and the document; nothing else may run on its page. */
 const CSP = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
   "font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-/** The OpenAPI document of the routes that are registered afterwards, and a page that shows it. */
+/** Makes the OpenAPI document of the routes that are registered afterwards, and serves it as a page. */
 export const openapi = fp<OpenapiOptions>(async function openapi (app, options) {
   await app.register(swagger, documentOptions(options))
   await app.register(swaggerUi, {
@@ -27,15 +27,15 @@ export const openapi = fp<OpenapiOptions>(async function openapi (app, options) 
     staticCSP: CSP,
     transformSpecification: (document) => ({
       ...document,
-      // The way back from the page.
+      // Link from the page back to the skills.
       info: { ...document['info'], description: `[All skills](../)\n\n${document['info'].description}` },
-      // The page shows locks for what may need a token.
+      // Without an access file no operation needs a token, and the page shows no locks.
       ...!options.hasAccess && { security: [], components: { ...document['components'], securitySchemes: undefined } }
     })
   })
 }, { name: 'openapi' })
 
-/** What @fastify/swagger makes the OpenAPI document with, besides the schemas of the routes. */
+/** Returns the options of @fastify/swagger; the operations come from the schemas of the routes. */
 function documentOptions ({ version, basePath }: OpenapiOptions): FastifyDynamicSwaggerOptions {
   return {
     openapi: {
@@ -50,10 +50,10 @@ function documentOptions ({ version, basePath }: OpenapiOptions): FastifyDynamic
         contact: { name: 'skillserve maintainers', url: 'https://www.npmjs.com/package/skillserve' }
       },
       servers: [{ url: basePath || '/', description: 'This service' }],
-      // Only a service with an access file asks for a token.
+      // `{}`: a service without an access file needs no token.
       security: [{}, { bearer: [] }],
       components: {
-        // In a schema @fastify/swagger would take the key `$schema` for a keyword, and drop it.
+        // In a schema, @fastify/swagger would drop the key `$schema` as a JSON Schema keyword.
         examples: { DiscoveryIndex: { value: DISCOVERY_EXAMPLE } },
         responses: {
           RequestProblem: problemResponse(4, 'The request is refused', {
@@ -99,7 +99,7 @@ function documentOptions ({ version, basePath }: OpenapiOptions): FastifyDynamic
   }
 }
 
-/** What every operation can answer besides its own. */
+/** Adds the error answers that every operation can have. */
 function addProblems<Document extends { readonly paths?: object }> (document: Document): Document {
   const paths: ReadonlyArray<Readonly<Record<string, { readonly responses: object }>>> =
     Object.values(document.paths ?? {})
@@ -118,7 +118,7 @@ function header (description: string, type: 'string' | 'integer' = 'string') {
 
 type Headers = Readonly<Record<string, ReturnType<typeof header>>>
 
-/** All problems whose status begins with this digit, each with an example. */
+/** Returns an answer with all problems whose status begins with this digit, with an example of each. */
 function problemResponse (digit: 4 | 5, description: string, headers: Headers) {
   const codes = (Object.keys(problems) as ProblemCode[])
     .filter((code) => Math.floor(problems[code].status / 100) === digit)
@@ -143,7 +143,7 @@ interface RouteSchema {
   readonly params?: { readonly properties?: Readonly<Record<string, object>> }
 }
 
-/** OpenAPI has no wildcards: the rest of a path becomes a parameter called `path`. */
+/** Replaces the wildcard of a route by a parameter called `path`, since OpenAPI has no wildcards. */
 function nameWildcard<Schema extends RouteSchema> (schema: Schema, url: string): { schema: Schema, url: string } {
   if (!url.endsWith('/*')) return { schema, url }
   const { '*': path = {}, ...named } = schema.params?.properties ?? {}

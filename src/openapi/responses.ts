@@ -27,28 +27,27 @@ const HEADERS = {
 
 type HeaderName = keyof typeof HEADERS
 
-/** The beginning of a main file. */
 export const DOCUMENT_EXAMPLE = '---\nname: calculator\ndescription: Basic arithmetic\n---\n# Calculator Skill\n'
 
-/** Length of the example of a range, taken from the example of the whole answer. */
+/** Number of characters of the example of a range, which is the beginning of the whole example. */
 const PART_CHARACTERS = 14
 
-/** The answer to a GET, with the headers that all have that can be revalidated. */
+/** Describes the answer to a GET that clients can revalidate. */
 export function answer (description: string, content: Content, ...more: readonly HeaderName[]): Answer {
   return { description, headers: headers('etag', 'cache-control', ...more), content }
 }
 
-/** The answer to a POST: JSON that nobody can revalidate. */
+/** Describes the answer to a POST: JSON without an ETag. */
 export function resultAnswer (schema: TSchema, description: string, examples?: Examples): Answer {
   return { description, headers: headers('cache-control', 'skill-revision'), content: json(schema, examples) }
 }
 
-/** An answer that nobody keeps: of a probe, or a stream. */
+/** Describes an answer that is never cached: of a probe, or a stream. */
 export function uncachedAnswer (description: string, content: Content): Answer {
   return { description, headers: { 'cache-control': header('`no-store`: the answer is not kept') }, content }
 }
 
-/** Bytes under these media types, whole and as a range. `others` are forms that have no ranges. */
+/** Describes bytes of these media types, whole and as a range. `others` are representations without ranges. */
 export function bytesAnswers (
   types: readonly string[], example: string, description: string, others: Content = {},
   ...more: readonly HeaderName[]
@@ -63,17 +62,17 @@ export function bytesAnswers (
   }
 }
 
-/** JSON of a shared schema; default: with its example. */
+/** Describes JSON of a shared schema; by default with the schema's own example. */
 export function json (schema: TSchema, examples: Examples = { example: { value: exampleOf(schema) } }): Content {
   return { 'application/json': { schema: reference(schema), examples } }
 }
 
-/** Another media type. */
+/** Describes content of another media type. */
 export function text (type: string, value: unknown, schema: object = { type: 'string' }): Content {
   return { [type]: { schema, examples: { example: { value } } } }
 }
 
-/** A JSON body; `x-examples` is how @fastify/swagger takes the examples of a body. */
+/** Describes a JSON body with examples, which @fastify/swagger reads from `x-examples`. */
 export function requestBody (schema: TSchema, examples: Examples): object {
   return { ...schema, 'x-examples': examples }
 }

@@ -22,7 +22,7 @@ const results = DIALECTS.flatMap(({ title, resultSchema, refusalSchema }) => [
   ...refusalSchema === undefined ? [] : [{ title: `${title}, no such tool`, ...refusalSchema }]
 ])
 
-/** The body in any dialect: for the document. The handler finds the dialect and explains what does not fit. */
+/** Schema of the body in any dialect, for the document only: the handler detects the dialect and explains errors. */
 export const ToolCallRequestSchema = Type.Unsafe<unknown>({
   title: 'ToolCallRequest',
   description: 'One call, `{"tool_calls": […]}`, an array of calls, or the message or the whole response of a ' +
@@ -97,7 +97,7 @@ export const ToolResultSchema = Type.Unsafe<object>({
     .map((schema) => schema.$id === undefined ? schema : reference(schema))
 })
 
-/** The components of the document that tools and dialects make up. */
+/** Components of the document for tools and dialects. */
 export const toolSchemas: readonly TSchema[] = [ToolCallResponseSchema, ToolDefinitionsSchema, ToolResultSchema]
 
 const SEVERAL = ['call_1', 'call_2'].map((id) => ({ ...FUNCTION_CALL_EXAMPLE, id }))
@@ -107,10 +107,10 @@ const calls = [
   { name: 'batch', summary: 'Several calls', value: { tool_calls: SEVERAL } }
 ]
 
-/** One call in each dialect, and several in one request. */
+/** One call in each dialect, and a request with several calls. */
 export const toolCallExamples = byName(calls, ({ value }) => value)
 
-/** The answers to the calls above, as the dialects write them. */
+/** The answers to these calls, in the dialect of each. */
 export const toolCallAnswerExamples = byName(calls, ({ value }) => answerTo(value))
 
 /** Arguments and results of one call of each tool. */
@@ -129,6 +129,6 @@ function answerTo (body: unknown): unknown {
   if (envelope.kind !== 'calls') throw new Error(envelope.detail)
   const { dialect, calls, batch } = envelope
   const results = calls.map((call) => dialect.writeResult(call, getSkill.example.outcome))
-  // Without members that are undefined.
+  // The round trip through JSON removes undefined members.
   return JSON.parse(JSON.stringify(batch ? results : results[0]))
 }

@@ -8,7 +8,7 @@ import { ConfigError } from './setting.ts'
 /** Largest file that is read, in bytes: the tokens of 10,000 callers take less than a tenth. */
 const MAX_FILE_BYTES = 16 * 1_048_576
 
-/** Without O_NONBLOCK, opening a pipe that has no writer would not return. */
+/** Without O_NONBLOCK, opening a pipe without a writer would never return. */
 const FLAGS = constants.O_RDONLY | constants.O_NONBLOCK
 
 /**
@@ -19,7 +19,7 @@ export async function readRegularFile (path: string): Promise<Buffer> {
   const file = await open(path, FLAGS)
   try {
     const stats = await file.stat()
-    // Reading a folder fails with EISDIR.
+    // Folders are not refused here: reading one fails with EISDIR.
     if (!stats.isFile() && !stats.isDirectory()) throw new Error('it is not a regular file')
     if (stats.size > MAX_FILE_BYTES) throw new Error(`it is larger than ${MAX_FILE_BYTES} bytes`)
     return await file.readFile()
@@ -29,9 +29,9 @@ export async function readRegularFile (path: string): Promise<Buffer> {
 }
 
 /**
- * Writes a file that readers see whole or not at all. A link stays a link, and a file keeps its owner and mode.
- * @param shown how errors call it
- * @throws ConfigError when it cannot be written
+ * Replaces the content of a file atomically. A link stays a link, and the file keeps its owner and mode.
+ * @param shown the path as errors show it
+ * @throws ConfigError if the file cannot be written
  */
 export async function replaceFile (path: string, text: string, shown = path): Promise<void> {
   try {
@@ -50,13 +50,13 @@ export async function replaceFile (path: string, text: string, shown = path): Pr
  * @param like has the owner and mode of the file
  */
 export async function replaceEntry (path: string, text: string, like?: Stats): Promise<void> {
-  // Hidden: the folder may be a skill that is served.
+  // A hidden name, since the folder may be a skill that is served.
   const temporary = join(dirname(path), `.#${basename(path)}.${process.pid}`)
   try {
     await writeFile(temporary, text, { flag: 'wx', flush: true })
     if (like !== undefined) {
       await chmod(temporary, like.mode)
-      // Only root may give a file away.
+      // Only root may change the owner of a file.
       await chown(temporary, like.uid, like.gid).catch(() => {})
     }
     await rename(temporary, path)
@@ -100,7 +100,7 @@ export function shownPath (cwd: string, path: string): string {
 export async function checkNotServed (path: string, setting: string, folders: readonly string[]): Promise<void> {
   const real = await realPathOf(path)
   for (const folder of folders) {
-    // A network disk may never answer.
+    // A network disk might never answer, so it is not checked.
     if (!isWithin(real, isOnNetwork(folder) ? folder : await realPathOf(folder))) continue
     const place = `${JSON.stringify(path)} is inside ${JSON.stringify(folder)}, whose files are served`
     throw new ConfigError(`${setting}: ${place}: choose a place outside all folders of skills`)

@@ -11,14 +11,14 @@ import { readTextFile } from './yaml-file.ts'
 /** Pause between two checks of the disk, and between a change and the reading, in milliseconds. */
 const CHECK_MS = 400
 
-/** Reads a file that the text of another one names. */
+/** Reads a file that the followed file names. */
 export type ReadNamed = (path: string) => Promise<string>
 
-/** @throws ConfigError for a text that cannot be used */
+/** @throws ConfigError if the text cannot be used */
 type ParseFile<Value> = (path: string, text: string, readNamed: ReadNamed) => Value | Promise<Value>
 
 interface FollowedOptions {
-  /** What the log and /readyz call it: `the lock`. */
+  /** Name of the file for the log and /readyz: `the lock`. */
   readonly name: string
   /** The setting that names the file: `PORT or --port`. */
   readonly setting: string
@@ -26,16 +26,14 @@ interface FollowedOptions {
   readonly log?: CoreLog
 }
 
-/** A file that an operator edits, for code that reports its changes. */
+/** The parts of a followed file that report its changes. */
 export type FollowedPolicy = Pick<FollowedFile<unknown>, 'path' | 'digest' | 'on' | 'reload'>
 
 /**
- * A file that is read again within two seconds after a change of it, or of a file that its text names, such as a key.
- * While it cannot be used, the last good value stays in force. `watchFile` compares what a path leads to: it sees links
- * that are replaced (Kubernetes' `..data`), files that were away, and changes on network disks.
- *
- * Events, which the log has too: `changed` with each new value, once it is in force; `failed` with the reason, once for
- * each.
+ * Reads a file of the operator again within two seconds after it or a file that it names, such as a key, has changed.
+ * While it cannot be used, the last good value stays in force. `watchFile` compares the target of a path, so it notices
+ * replaced links (Kubernetes' `..data`), files that were missing, and changes on network disks. Events, which are
+ * logged too: `changed` with each new value, once it is in force; `failed` with the reason, once for each.
  */
 export class FollowedFile<Value> extends EventEmitter<{ changed: [Value], failed: [ConfigError] }> {
   readonly path: string
@@ -43,7 +41,7 @@ export class FollowedFile<Value> extends EventEmitter<{ changed: [Value], failed
   readonly #log: CoreLog
   readonly #parse: ParseFile<Value>
   #value!: Value
-  /** The file in force and those that it names, by path. */
+  /** Texts of the file in force and of the files that it names, by path. */
   #texts: ReadonlyMap<string, string> = new Map()
   #problem: string | undefined
   #watched: ReadonlySet<string> = new Set()
@@ -59,7 +57,7 @@ export class FollowedFile<Value> extends EventEmitter<{ changed: [Value], failed
     this.#parse = parse
   }
 
-  /** @throws ConfigError when the file cannot be used now */
+  /** @throws ConfigError if the file cannot be used now */
   static async open<Value> (options: FollowedOptions, parse: ParseFile<Value>): Promise<FollowedFile<Value>> {
     const file = new FollowedFile(options, parse)
     const texts = new Map<string, string>()
@@ -69,7 +67,7 @@ export class FollowedFile<Value> extends EventEmitter<{ changed: [Value], failed
     return file
   }
 
-  /** The last good one. */
+  /** The last good listing. */
   get value (): Value {
     return this.#value
   }
@@ -79,7 +77,7 @@ export class FollowedFile<Value> extends EventEmitter<{ changed: [Value], failed
     return sha256(this.#texts.get(this.path) ?? '')
   }
 
-  /** What /readyz says while the file cannot be used. The reason may quote the file, so the log alone has it. */
+  /** Problem for /readyz while the file cannot be used. Only the log has the reason, which may quote the file. */
   get problem (): string | undefined {
     const problem = 'cannot be used as it is, so the last good one stays in force; the log says why'
     return this.#problem && `${this.#name} ${problem}`
@@ -87,9 +85,9 @@ export class FollowedFile<Value> extends EventEmitter<{ changed: [Value], failed
 
   /**
    * Reads the file for the next state of the service.
-   * @param parse may know more than the present state does, such as the names of roots to come
-   * @param isOther the value differs although the file may be the same
-   * @throws ConfigError when the file cannot be used
+   * @param parse the parser of the next state, which may know the roots to come
+   * @param isOther whether the value may differ although the file is the same
+   * @throws ConfigError if the file cannot be used
    */
   async prepare (parse = this.#parse, isOther = false): Promise<Prepared & { readonly value: Value }> {
     const texts = new Map<string, string>()
@@ -105,8 +103,8 @@ export class FollowedFile<Value> extends EventEmitter<{ changed: [Value], failed
   }
 
   /**
-   * Reads the file again now. Resolves when its content is in force, or its problem was reported.
-   * @param isAsked a problem that the log has is logged again
+   * Reads the file again now. Resolves when its content is in force or its problem is reported.
+   * @param isAsked whether to log a problem again that was logged before
    */
   async reload (isAsked = true): Promise<void> {
     await (this.#reading = this.#reading.then(() => this.#read(isAsked)))
@@ -130,7 +128,7 @@ export class FollowedFile<Value> extends EventEmitter<{ changed: [Value], failed
     this.#watched = paths
   }
 
-  /** An edit may take several writes, and half of a rule may grant more than the whole one. */
+  /** Reads the file after a pause: an edit may take several writes, and half a rule may grant more than the whole. */
   readonly #readLater = (): void => {
     clearTimeout(this.#timer)
     this.#timer = setTimeout(() => { void this.reload(false) }, CHECK_MS).unref()
@@ -167,7 +165,7 @@ export class FollowedFile<Value> extends EventEmitter<{ changed: [Value], failed
     }
   }
 
-  /** @param texts receives the file and those that it names: one that cannot be read is followed too */
+  /** @param texts receives the file and those that it names; one that cannot be read is watched too */
   async #readInto (
     texts: Map<string, string>,
     { setting, parse = this.#parse }: { readonly setting?: string, readonly parse?: ParseFile<Value> } = {}

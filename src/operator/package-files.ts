@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
-// Files of the package: two folders above this one, in `src` and in `dist`.
+// Paths in the package. `../..` is its root for this file in `src` and in `dist`.
 
 /** The example skills. */
 export const EXAMPLE_SKILLS = fileURLToPath(new URL('../../skills', import.meta.url))

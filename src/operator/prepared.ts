@@ -1,10 +1,10 @@
 /**
- * The next state of something that is in force: read, checked and opened, while the present state goes on. Exactly one
- * of the two methods is called, once.
+ * The next state of a part of the service: read, checked and opened while the present one is in use. Either `commit` or
+ * `discard` is called, once.
  */
 export interface Prepared {
-  /** Puts the next state in force, in one step. It must not throw. */
+  /** Makes the next state the present one, in one step. Must not throw. */
   commit (): void
-  /** Closes what was opened for the next state: the present one stays in force. */
+  /** Closes everything that was opened for the next state; the present one stays in use. */
   discard (): Promise<void> | void
 }

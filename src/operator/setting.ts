@@ -1,7 +1,7 @@
 import { nearest } from '../core/shared/nearest.ts'
 import { printable } from '../core/shared/text.ts'
 
-/** A mistake in a setting, a file or an argument, for its author to fix. The message is one line. */
+/** An error in a setting, a file or an argument that its author can fix. The message is one line. */
 export class ConfigError extends Error {
   override readonly name: string = 'ConfigError'
 }
@@ -10,7 +10,7 @@ export class ConfigError extends Error {
 export type Environment = Readonly<Record<string, string | undefined>>
 
 export interface Setting {
-  /** The value that a text stands for, undefined for a text that stands for none. Relative paths start at `cwd`. */
+  /** Parses a text; returns undefined if it is invalid. Relative paths start at `cwd`. */
   readonly parse: (text: string, cwd: string) => unknown
   /** All texts that are allowed, where these are words. */
   readonly words?: readonly string[]
@@ -19,17 +19,17 @@ export interface Setting {
   /** The flag with its value (`--port PORT`), or `DIR...` for the other arguments. Absent: environment only. */
   readonly argument?: string
   readonly variable: string
-  /** Read like any other text. Absent: the setting is undefined unless somebody sets it. */
+  /** Default as text, which is parsed like any other. Absent: undefined. */
   readonly default?: string
-  /** The value of a flag without one (`--locked`). Absent: the flag needs one. */
+  /** The value of a flag that is given without one (`--locked`). Absent: the flag needs a value. */
   readonly alone?: string
-  /** For a setting of several values: what joins them in the variable. Arguments and flags hold one value each. */
+  /** For settings with several values: their separator in the variable. A flag or argument has one value. */
   readonly separator?: string
-  /** The error about a text does not quote it. */
+  /** Errors do not quote the value. */
   readonly isSecret?: true
-  /** For `--help` and the documents, where it is Markdown. */
+  /** Description for `--help` and, as Markdown, for the documentation. */
   readonly meaning: string
-  /** The page below docs, with a heading, that says more. */
+  /** Page below docs and heading with more information. */
   readonly more?: string
 }
 

@@ -5,7 +5,7 @@ import { maskSecrets } from '../secrets.ts'
 import { readRegularFile, reasonOf } from './files.ts'
 import { ConfigError, didYouMean, quote } from './setting.ts'
 
-/** Where a value is in a document: keys of mappings, positions in lists. */
+/** Path of a value in a document: keys of mappings and indexes of lists. */
 export type YamlPath = ReadonlyArray<string | number>
 
 /** A file of an operator that was read and checked against its schema. */
@@ -14,7 +14,7 @@ export interface YamlFile<Value> {
   readonly value: Value
   /** The line of a key or an item, counted from 1; for one that is missing, that of its parent. */
   lineOf (path: YamlPath): number
-  /** `FILE:LINE: KEY sentence`, for what a schema cannot say. */
+  /** Makes an error `FILE:LINE: KEY sentence`, for rules that a schema cannot express. */
   error (path: YamlPath, sentence: string): ConfigError
 }
 
@@ -54,9 +54,9 @@ const ajv = new Ajv({ allErrors: true, verbose: true, strict: false, validateSch
 export function parseYamlFile<Schema extends TSchema> (
   path: string, text: string, schema: Schema
 ): YamlFile<Static<Schema>> {
-  // A sentence names keys, and a key may be a token that was pasted in the wrong place.
+  // Messages quote keys, and a key may be a token that was pasted in the wrong place.
   const fail = (line: number, sentence: string) => new ConfigError(`${path}:${line}: ${maskSecrets(sentence)}`)
-  // A file is empty for a moment while it is written.
+  // Editors may empty a file for a moment while they write it.
   if (text.trim() === '') throw fail(1, 'the file is empty')
   const lineCounter = new LineCounter()
   const document = parseDocument(text, { lineCounter, prettyErrors: false, logLevel: 'error' })
@@ -73,7 +73,7 @@ export function parseYamlFile<Schema extends TSchema> (
   }
   const validate = ajv.compile<Static<Schema>>(schema)
   if (validate(value)) return { ...file, value }
-  // A mistyped key explains the one that is missing.
+  // An unknown key often explains a missing one.
   const errors = validate.errors ?? []
   const first = errors.find(({ keyword }) => keyword === 'additionalProperties') ?? errors[0]
   if (first === undefined) throw fail(1, 'the file does not fit its schema')
@@ -113,7 +113,7 @@ function complaintOf (
   const words = keyword === 'enum' ? params['allowedValues'] as readonly string[] : []
   const expected = parentSchema?.['title'] as unknown ?? (keyword === 'enum' ? `one of ${words.join(', ')}` : undefined)
   if (typeof expected !== 'string') return { at, sentence: message }
-  // Without the value itself, which may be a secret.
+  // The value is not quoted, since it may be a secret.
   return { at, sentence: `must be ${expected}${typeof data === 'string' ? didYouMean(data, words) : ''}` }
 }
 

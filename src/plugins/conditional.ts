@@ -10,17 +10,17 @@ import { HttpProblem } from '../http/problem.ts'
 import type { Shutdown } from '../http/shutdown.ts'
 
 interface ConditionalOptions {
-  /** How long shared caches may answer without asking, and once more while they ask. */
+  /** How long shared caches may answer without revalidation, and then as long again while they revalidate. */
   readonly cacheSeconds: number
   readonly shutdown: Pick<Shutdown, 'isStopping'>
 }
 
-/** Headers that describe a body, and go with it when the answer becomes 304 (RFC 9110 §15.4.5). */
+/** Headers that describe a body; a 304 must not have them (RFC 9110 §15.4.5). */
 const HEADERS_OF_BODY = ['content-type', 'content-length', 'content-range', 'content-disposition', 'accept-ranges']
 
 const MIN_COMPRESSED_BYTES = 1_024
 
-/** Makes GET and HEAD conditional (`Cache-Control`, ETag, 304, 412), compresses answers, and ends connections. */
+/** Answers conditional GET and HEAD (`Cache-Control`, ETag, 304, 412), compresses, and closes connections at a stop. */
 export const conditional = fp<ConditionalOptions>(async function conditional (app, { cacheSeconds, shutdown }) {
   const cached = cacheSeconds === 0
     ? 'no-cache'
@@ -49,7 +49,7 @@ export const conditional = fp<ConditionalOptions>(async function conditional (ap
     if (payload instanceof Readable && (problem !== undefined || isKnown || method === 'HEAD')) payload.destroy()
     if (problem !== undefined) return next(problem)
     if (isKnown) {
-      // The form that the client has: caches compare the tag of a 304 with theirs.
+      // The form of the ETag that the client has, since caches compare the ETag of a 304 with theirs.
       if (ifNoneMatch.includes(`W/${etag}`)) reply.header('etag', `W/${etag}`)
       reply.code(304)
       for (const name of HEADERS_OF_BODY) reply.removeHeader(name)
@@ -67,13 +67,13 @@ export const conditional = fp<ConditionalOptions>(async function conditional (ap
   app.addHook('onRoute', (route) => {
     const hooks = [route.onSend ?? []].flat()
     const compressBody = hooks.splice(-1).map(weaklyTagged)
-    // Of HEAD the one before is Fastify's own, which drops the body: the coding of the answer has to be known first.
+    // The hook before it is Fastify's, which drops the body of a HEAD: compression has to set its headers first.
     const dropBody = route.method === 'HEAD' ? hooks.splice(-1) : []
     route.onSend = [...hooks, ...compressBody, ...dropBody]
   })
 }, { name: 'conditional' })
 
-/** Runs the hook of @fastify/compress where it may compress. Compressed bytes have the weak form of their tag. */
+/** Runs the hook of @fastify/compress where compression is allowed, and makes the ETag of compressed bytes weak. */
 function weaklyTagged (compressBody: onSendHookHandler): onSendHookHandler {
   return function (request, reply, payload, next) {
     if (request.headers['x-no-compression'] !== undefined) return next(null, payload)
@@ -81,7 +81,7 @@ function weaklyTagged (compressBody: onSendHookHandler): onSendHookHandler {
       if (reply.hasHeader('content-encoding')) {
         const etag = String(reply.getHeader('etag'))
         if (etag.startsWith('"')) reply.header('etag', `W/${etag}`)
-        // Ranges are ranges of the uncompressed bytes.
+        // Ranges refer to the uncompressed bytes.
         reply.removeHeader('accept-ranges')
       }
       if (error) next(error)
@@ -90,7 +90,7 @@ function weaklyTagged (compressBody: onSendHookHandler): onSendHookHandler {
   }
 }
 
-/** Returns the ETag of the route, or that of the body. */
+/** Returns the ETag that the route has set, else that of the body. */
 function etagOf (reply: FastifyReply, payload: unknown): string | undefined {
   if (!reply.hasHeader('etag') && reply.getHeader('cache-control') !== 'no-store' && hasLength(payload)) {
     reply.header('etag', strongEtag(sha256(payload)))
@@ -98,7 +98,7 @@ function etagOf (reply: FastifyReply, payload: unknown): string | undefined {
   return reply.getHeader('etag')?.toString()
 }
 
-/** Returns the problem where `If-Match` names neither the ETag of the answer nor its revision (RFC 9110 §13.1.1). */
+/** Returns the problem if `If-Match` matches neither the ETag nor the revision of the answer (RFC 9110 §13.1.1). */
 function preconditionProblem ({ headers }: FastifyRequest, reply: FastifyReply, etag: string | undefined) {
   const { 'if-match': ifMatch } = headers
   if (ifMatch === undefined) return undefined
@@ -116,7 +116,7 @@ function isShort (payload: unknown): boolean {
   return hasLength(payload) && Buffer.byteLength(payload) < MIN_COMPRESSED_BYTES
 }
 
-/** Not images, and not events, which have to go out one by one. */
+/** Whether to compress a type: not images, and not event streams, whose events must be sent one by one. */
 function isCompressible (contentType: string): boolean {
   const [type = ''] = contentType.toLowerCase().split(';', 1)
   return isTextType(type.trim()) && !type.startsWith('image/') && type.trim() !== 'text/event-stream'

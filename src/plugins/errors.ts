@@ -7,27 +7,27 @@ import type { SkillsOf } from '../http/callers.ts'
 import { HttpProblem, renderProblem, toInstance } from '../http/problem.ts'
 import { problems } from '../schemas/problem.ts'
 
-/** A path below a skill that is none of the skill's routes: most likely that of a file. */
+/** A path below a skill that is no route, and probably that of a file. */
 const BELOW_SKILL = /(\/skills\/[^/]+)\/(?!files\/|.*\.\.)(.+)$/
 
-/** A longer word, or more candidates, would cost more time than the comfort is worth. */
+/** Longest name, and most candidates, for which a suggestion is worth its time. */
 const MAX_CHARACTERS = 100
 const MAX_CANDIDATES = 2_000
 
 interface ErrorsOptions {
   readonly basePath: string
-  /** What an error is to the caller of a request. */
+  /** Converts an error into the one that the caller of a request sees. */
   readonly translate: (error: unknown, request: FastifyRequest) => unknown
   readonly skillsOf: SkillsOf
 }
 
-/** 404, or 405 with `Allow` when the path exists for other methods: Fastify has one answer for both. */
+/** Returns 404, or 405 with `Allow` if the path exists for other methods: Fastify's answer is the same for both. */
 function noRoute (app: FastifyInstance, request: FastifyRequest, basePath: string): HttpProblem {
-  // `cors` takes OPTIONS of any address: that makes none of them exist.
+  // `cors` adds OPTIONS for every path, whether it exists or not.
   const methodsOf = (url: string) => (app.supportedMethods as HTTPMethods[])
     .filter((method) => method !== 'OPTIONS' && app.findRoute({ method, url }) !== null)
   const allowed = methodsOf(request.url)
-  // A route that takes the method has asked for this answer itself, with `callNotFound()`.
+  // A route for this method has called `callNotFound()`.
   if (allowed.length === 0 || allowed.some((method) => method === request.method)) {
     const path = toInstance(request.url)
     const file = path.replace(BELOW_SKILL, '$1/files/$2')
@@ -40,7 +40,7 @@ function noRoute (app: FastifyInstance, request: FastifyRequest, basePath: strin
   return new HttpProblem('method_not_allowed', text, { allow })
 }
 
-/** One shape for every error that passes through Fastify; `http/connections.ts` has those that do not. */
+/** Answers every error in Fastify with a problem; `http/connections.ts` does so for other errors. */
 export const errors = fp<ErrorsOptions>(function errors (app, { basePath, translate, skillsOf }, done) {
   app.setErrorHandler(async (error, request, reply) => {
     const translated = translate(error, request)
@@ -48,14 +48,14 @@ export const errors = fp<ErrorsOptions>(function errors (app, { basePath, transl
     return reply.send(renderProblem(translated, request, reply, suggestion))
   })
   app.setNotFoundHandler((request) => { throw noRoute(app, request, basePath) })
-  // Before the body is read, which nobody wants. After every `onRequest`: `cors` lets pages read these answers too.
+  // Before the body is read, which is not needed. After `onRequest`, so that `cors` lets pages read these answers.
   app.addHook('preParsing', (request, _reply, payload, next) => {
     next(request.is404 ? noRoute(app, request, basePath) : null, payload)
   })
   done()
 }, { name: 'errors' })
 
-/** Returns the skill or file that a request for one that is not there most likely means, of those in `skills`. */
+/** Returns the name or path in `skills` that is most similar to one that was not found. */
 async function suggestName (
   error: unknown, { params }: FastifyRequest, skills: () => View
 ): Promise<string | undefined> {

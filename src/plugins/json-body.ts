@@ -5,14 +5,14 @@ import { isDeeperThan } from '../core/shared/json.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { MAX_JSON_DEPTH } from '../tools/limits.ts'
 
-/** A coding that the service does not read. */
+/** Returns the problem of a request with a content coding that the service cannot read. */
 export function problemOfCoding ({ headers }: FastifyRequest): HttpProblem | undefined {
   const { 'content-encoding': encoding = 'identity' } = headers
   if (encoding.toLowerCase() === 'identity') return undefined
   return new HttpProblem('unsupported_media_type', 'Send the body without Content-Encoding')
 }
 
-/** Fastify's parser of JSON, and checks of the bytes, which it would decode with U+FFFD, and of the nesting. */
+/** Parses JSON like Fastify, but refuses deep nesting and invalid UTF-8, which Fastify would read as U+FFFD. */
 export const jsonBody = fp(function jsonBody (app, _options, done) {
   const parse = app.getDefaultJsonParser('ignore', 'ignore')
   app.removeAllContentTypeParsers()

@@ -4,27 +4,27 @@ import underPressure, { type FastifyUnderPressureOptions } from '@fastify/under-
 import fp from 'fastify-plugin'
 import { overloadError } from '../core/shared/errors.ts'
 
-/** From when on the process has too much to do or to hold. */
+/** Limits of event loop delay and memory from which on the process is overloaded. */
 export type OverloadOptions = Pick<FastifyUnderPressureOptions,
   'maxEventLoopDelay' | 'maxHeapUsedBytes' | 'maxRssBytes' | 'sampleInterval'>
 
 const MAX_MEMORY_SHARE = 0.9
 
-/** Beyond so many times the maximum delay, everything but probes is refused. */
+/** Multiple of the maximum delay from which on all requests but probes are refused. */
 const SHED_ALL = 4
 
 export function overloadLimits (): OverloadOptions {
   const memory = Math.min(process.constrainedMemory() || totalmem(), totalmem())
   return {
     maxEventLoopDelay: 1_000,
-    // Over a shorter time than SHED_ALL delays, one long turn, as at the start, would leave nothing to take a mean of.
+    // Longer than SHED_ALL delays: else one long turn of the event loop, as at the start, leaves no samples for a mean.
     sampleInterval: 5_000,
     maxHeapUsedBytes: getHeapStatistics().heap_size_limit * MAX_MEMORY_SHARE,
     maxRssBytes: memory * MAX_MEMORY_SHARE
   }
 }
 
-/** Refuses requests while the process is overloaded: costly ones first, and never probes, which could restart it. */
+/** Refuses requests while the process is overloaded: costly ones first, never probes, which could cause a restart. */
 export const overload = fp<{ readonly overload?: OverloadOptions | undefined }>(async (app, { overload = {} }) => {
   const { maxEventLoopDelay = 0 } = overload
   await app.register(underPressure, {

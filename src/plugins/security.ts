@@ -6,14 +6,14 @@ import { hostOf, isLoopback } from '../http/request/hosts.ts'
 
 interface SecurityOptions {
   readonly loopbackOnly: boolean
-  /** As `parseHost` gives them. Empty: no restriction beyond `loopbackOnly`. */
+  /** Host names normalized by `parseHost`. Empty: only `loopbackOnly` restricts. */
   readonly allowedHosts: readonly string[]
 }
 
 /** Sets the headers of every answer, and refuses requests to another host (DNS rebinding). */
 export const security = fp<SecurityOptions>(async function security (app, { loopbackOnly, allowedHosts }) {
   const isOpen = !loopbackOnly && allowedHosts.length === 0
-  /** The authority that was allowed last: most requests name the same, which needs no parsing. */
+  /** The last allowed authority: most requests name the same one, which is then not parsed again. */
   let lastAllowed: string | undefined
 
   function hostProblem (request: IncomingMessage): HttpProblem | undefined {
@@ -22,7 +22,7 @@ export const security = fp<SecurityOptions>(async function security (app, { loop
     if (hasSeveral(request, 'host') || (host === undefined && httpVersion !== '1.0')) {
       return new HttpProblem('bad_request', 'Send exactly one Host header')
     }
-    // The authority of an absolute target counts, and Host does not.
+    // If the target is absolute, its authority replaces the Host header.
     const authority = TARGET_ORIGIN.exec(url)?.[0].replace(/^.*?:\/\//, '') ?? host
     if (authority !== undefined && authority === lastAllowed) return undefined
     const name = hostOf(authority ?? '')
@@ -43,7 +43,7 @@ export const security = fp<SecurityOptions>(async function security (app, { loop
   })
 }, { name: 'security' })
 
-/** What Node lets pass and others read in another sense: versions, and codings besides chunks (RFC 9112 §6.1). */
+/** Refuses HTTP versions and codings that Node accepts but other programs read differently (RFC 9112 §6.1). */
 function framingProblem ({ httpVersionMajor, headers: { 'transfer-encoding': coding = 'chunked' } }: IncomingMessage) {
   const close = { connection: 'close' }
   if (httpVersionMajor !== 1) return new HttpProblem('bad_request', 'Only HTTP/1.x is supported', close)

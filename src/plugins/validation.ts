@@ -5,7 +5,6 @@ import { own } from '../core/shared/json.ts'
 import { quote } from '../core/shared/text.ts'
 import { HttpProblem } from '../http/problem.ts'
 
-/** The query of a documented route: no other parameters than it names. */
 const NO_QUERY = { type: 'object', properties: {}, additionalProperties: false }
 
 /**
@@ -22,11 +21,11 @@ export const validation = fp<{ readonly shared: readonly object[] }>(function va
   // Checking TypeBox's own schemas takes longer than compiling them.
   const options = { strict: false, validateSchema: false }
   const forBodies = new Ajv(options)
-  // `verbose`: an error knows the schema and the value that it is about.
+  // `verbose` adds the schema and the value to errors.
   const forText = new Ajv({ ...options, verbose: true, coerceTypes: true, useDefaults: true })
   // Compiled for the first request that needs it, as is a serializer: most routes send bytes that are kept.
   app.setValidatorCompiler<AnySchema>(({ schema, httpPart }) => {
-    // What the document calls a string comes as bytes, which the route looks at itself.
+    // A body that the document calls a string arrives as bytes, which the route checks itself.
     if (httpPart === 'body' && own(schema, 'type') === 'string') return () => true
     let validate: ValidateFunction | undefined
     return (data) => {
@@ -45,7 +44,7 @@ export const validation = fp<{ readonly shared: readonly object[] }>(function va
   done()
 }, { name: 'validation' })
 
-/** Names the parameter, and what is allowed. */
+/** Returns a problem that names the parameter and its allowed values. */
 function queryProblem ({ keyword, params, parentSchema, data, instancePath, message }: ErrorObject): HttpProblem {
   if (keyword === 'additionalProperties') {
     const allowed = Object.keys(own(parentSchema, 'properties') ?? {}).join(', ')

@@ -28,11 +28,11 @@ interface AgentRoutesOptions {
   readonly skillsOf: SkillsOf
   readonly log: FastifyBaseLogger
   readonly observer?: ToolObserver | undefined
-  /** Counts a call towards the caller's limit: see `ToolCallContext`. */
+  /** Takes units of the caller's limit for a call: see `ToolCallContext`. */
   readonly admitCall?: ((request: FastifyRequest, tool: Tool | undefined) => Promise<string | undefined>) | undefined
 }
 
-/** Definitions and calls of tools. A tool's outcome is always a 200: the model reads it. */
+/** Serves definitions and calls of tools. Failed calls are answered with 200 too: the model reads the result. */
 export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async function agentRoutes (app, options) {
   const { registry, skillsOf, log, observer, admitCall } = options
   const handleToolCall = createToolCallHandler({ registry, log, observer })
@@ -82,7 +82,7 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
   }, async (request, reply) => {
     const { format = 'openai', toolset = DEFAULT_TOOLSET } = request.query
     const skills = skillsOf(request)
-    // The index is empty until it is built.
+    // Before the first index is complete, it has no skills.
     if (hasSkills(request.query)) await skills.available()
     return jsonText(reply, JSON.stringify(toolDefinitions(registry, { format, toolset, skills })))
   })
@@ -119,7 +119,7 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
   })
 }
 
-/** The description of `Skill` follows the index, but for the format with the source document's fixed text. */
+/** Whether definitions list skills: the description of `Skill` does, unless its source document fixes the text. */
 function hasSkills ({ format = 'openai', toolset = DEFAULT_TOOLSET }: ToolQuery): boolean {
   return (toolset === 'wave' || toolset === 'all') && format !== 'openai'
 }

@@ -20,7 +20,7 @@ interface CatalogRoutesOptions {
   readonly validate: Validator
 }
 
-/** What there is to know about each skill, page by page, and search. */
+/** Serves the catalog: entries of all skills, page by page, and search. */
 export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = async function catalogRoutes (
   app, { skillsOf, validate }
 ) {

@@ -5,7 +5,7 @@ import { EndpointsSchema } from '../schemas/endpoints.ts'
 
 interface EndpointsOptions {
   readonly version: string
-  /** Answers browsers, which have no use for JSON; its query is its own. Default: they get the list too. */
+  /** Options for browsers, which get a page with a query of its own. Default: they get the list too. */
   readonly forBrowsers?: Pick<RouteShorthandOptions, 'preValidation' | 'errorHandler' | 'config'> | undefined
 }
 
@@ -13,7 +13,7 @@ const DOCUMENT_SCHEMA = { type: 'object', additionalProperties: true }
 const EXAMPLE = { openapi: '3.1.0', info: { title: 'skillserve' }, paths: {} }
 const YAML_EXAMPLE = 'openapi: 3.1.0\ninfo:\n  title: skillserve\n'
 
-/** Routes that the OpenAPI document does not have. */
+/** Routes that are missing in the OpenAPI document. */
 export const MORE_ENDPOINTS = [
   { methods: ['GET'], path: '/docs', summary: 'The OpenAPI document as a page' },
   { methods: ['POST'], path: '/mcp', summary: 'The Model Context Protocol over Streamable HTTP' }
@@ -33,7 +33,7 @@ export const endpointRoutes: FastifyPluginAsyncTypebox<EndpointsOptions> = async
       response: { 200: answer('The routes', { ...json(EndpointsSchema), ...text('text/html', '<!doctype html>') }) }
     }
   }, async (request, reply) => {
-    // The router takes `*` for the root; it means the server as a whole, and is for OPTIONS alone (RFC 9112 §3.2.4).
+    // The router treats `*` as `/`, but it means the server as a whole and is for OPTIONS alone (RFC 9112 §3.2.4).
     if (request.url === '*') return reply.callNotFound()
     const paths = Object.entries(app.swagger().paths ?? {}) as Array<[string, Record<string, { summary: string }>]>
     const documented = paths.flatMap(([path, operations]) =>
@@ -42,7 +42,7 @@ export const endpointRoutes: FastifyPluginAsyncTypebox<EndpointsOptions> = async
         path: path.replace('{path}', '*').replaceAll(/\{(\w+)\}/g, ':$1'),
         summary
       })))
-    // In the order of the schema: the answer to HEAD is not serialized by it.
+    // Members are in the order of the schema, since the answer to HEAD is not serialized by it.
     const endpoints = [...documented, ...MORE_ENDPOINTS].map(({ methods, path, summary }) =>
       ({ methods, path: path === '/' && app.prefix !== '' ? app.prefix : app.prefix + path, summary }))
     return { name: 'skillserve', version, endpoints }

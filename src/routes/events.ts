@@ -46,7 +46,7 @@ data: {"name":"weather"}
 
 `
 
-/** Changes of skills as server-sent events. */
+/** Streams changes of skills as server-sent events. */
 export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async function eventRoutes (app, options) {
   const { feedOf } = options
   const openStream = createEventStreams(app, { maxStreams: MAX_EVENT_STREAMS, ...options })
@@ -75,7 +75,7 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async 
       const feed = feedOf(request)
       send(Buffer.from(`retry: ${EVENT_RETRY_MS + Math.floor(Math.random() * EVENT_RETRY_SPREAD_MS)}\n\n`))
       const unsubscribe = feed.subscribe((event) => { send(frameOf(event)) }, lastId)
-      // Without an event: a client that is cut off before the first one resumes from here.
+      // An id without an event: a client that is disconnected before the first event resumes from here.
       if (lastId === undefined) send(Buffer.from(`id: ${feed.position}\n\n`))
       return unsubscribe
     })
@@ -85,7 +85,7 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async 
 function frameOf (event: FeedEvent): Buffer {
   const { id, type, ...change } = event
   const data = type === 'reset' ? { message: 'Events were missed: read the skills that you need again' } : change
-  // A position is not an event for clients: they only remember its id.
+  // A position has only an id, so that clients remember it without an event.
   const text = type === 'position' ? '' : `event: ${type}\ndata: ${JSON.stringify(data)}\n`
   return Buffer.from(`id: ${id}\n${text}\n`)
 }

@@ -8,16 +8,16 @@ import type { Sources } from '../sources/sources.ts'
 import { readSecretFile } from '../sources/secrets.ts'
 
 interface GitHookOptions {
-  /** The sources that a hook may ask for; several may have one secret. */
+  /** Returns the sources that webhooks may check; several may share one secret. */
   readonly hooks: () => Sources['hooks']
 }
 
-/** Payloads of pushes have some KiB; they are in memory while they are hashed. */
+/** Limit for payloads, which usually have a few KiB: they are in memory while they are hashed. */
 const MAX_BODY_BYTES = 10 * 1_048_576
 
 /**
- * Takes a git host's word that something was pushed. The payload is not used but for its signature, so that a forged
- * one cannot name an address, a ref or a path.
+ * Receives webhooks of git hosts after a push. Only the signature of the payload is used, so that a forged one cannot
+ * inject an address, a ref or a path.
  */
 export const gitHook: FastifyPluginAsyncTypebox<GitHookOptions> = async function gitHook (app, options) {
   app.removeAllContentTypeParsers()

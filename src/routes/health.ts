@@ -16,7 +16,7 @@ interface HealthRoutesOptions {
   readonly commit?: string | undefined
 }
 
-/** For probes. An answer is the state of one process at one time: no cache keeps it. */
+/** Serves probes. No cache may keep the answers: each shows one process at one moment. */
 export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = async function healthRoutes (
   app, { skillsOf, access, readiness, version, commit }
 ) {

@@ -9,11 +9,11 @@ import { PromptQuerySchema, PromptSchema } from '../schemas/prompt.ts'
 
 interface PromptRoutesOptions {
   readonly skillsOf: SkillsOf
-  /** Address of the service as its callers use it, without a slash at the end. Default: its path prefix. */
+  /** URL of the service for its callers, without a slash at the end. Default: the path prefix. */
   readonly publicUrl?: string | undefined
 }
 
-/** Browsers show text, and would download Markdown. */
+/** Browsers show plain text, but download Markdown. */
 const TEXT_MEDIA_TYPE = 'text/plain; charset=utf-8'
 
 const PROMPT_EXAMPLE = '<available_skills>\n<skill>\n<name>\ncalculator\n</name>\n' +
@@ -23,13 +23,13 @@ const PROMPT_EXAMPLE = '<available_skills>\n<skill>\n<name>\ncalculator\n</name>
 const LLMS_TXT_EXAMPLE =
   '# Skills\n\n## Skills\n\n- [calculator](/skills/calculator/files/SKILL.md): Basic arithmetic\n'
 
-/** The skills as a text for models: for a system prompt, and by the convention of llms.txt (https://llmstxt.org/). */
+/** Serves the list of skills as text for models: for a system prompt, and as llms.txt (https://llmstxt.org/). */
 export const promptRoutes: FastifyPluginAsyncTypebox<PromptRoutesOptions> = async (app, { skillsOf, publicUrl }) => {
   const base = publicUrl ?? app.prefix
 
   /**
-   * The address of the main file, so that what a skill names relative to that file is found relative to it. A path
-   * unless the service knows its public address.
+   * Returns the URL of a main file, so that a model can resolve relative paths in it. It is only a path unless the
+   * public URL is configured.
    */
   const locate = (skill: SkillMetadata) => `${base}/skills/${encodeURIComponent(addressOf(skill))}/files/SKILL.md`
 
@@ -78,7 +78,7 @@ ${list === '' ? '' : `\n## Skills\n\n${list}\n`}
   })
 }
 
-/** All valid skills. Throws without a folder of skills, which is not the same as an empty one. */
+/** Returns all valid skills. Fails if no folder of skills is available, which is not the same as an empty one. */
 async function availableIn (skills: View): Promise<readonly SkillMetadata[]> {
   await skills.list()
   return await skills.available()

@@ -21,26 +21,26 @@ import { readFileInSkill } from '../tools/reader/read-file-in-skill.ts'
 
 const FILE_EXAMPLE = 'def add(a, b):\n    return a + b\n'
 
-/** Representations of a document, the default first. */
+/** Representations of a main file; the first is the default. */
 const DOCUMENT_TYPES = ['application/json', 'text/markdown', 'text/plain'] as const
 
-/** The version of the archive's format, part of its ETag: change it whenever archives are written differently. */
+/** Version of the archive format, a part of its ETag: change it whenever archives are written differently. */
 const ARCHIVE_FORMAT = 'zip1'
 
-/** Headers of answers that `Accept` and `revision` choose. */
+/** Headers of answers that depend on `Accept` and `revision`. */
 const NEGOTIATED = ['skill-revision', 'vary'] as const
 
-/** A file that is JSON itself has the media type of the JSON form. */
+/** A file that is JSON has the media type of the JSON representation: the schema allows both. */
 const JSON_FORMS = text('application/json', exampleOf(SkillFileSchema), {
   anyOf: [
     reference(SkillFileSchema), { title: 'A JSON file', description: 'The bytes of a file that is JSON itself' }
   ]
 })
 
-/** Stands for a file's own media type when its JSON form is weighed against it. */
+/** Stands for a file's own media type in the negotiation with its JSON representation. */
 const ANY_BYTES = 'application/octet-stream'
 
-/** List, document, manifest, files and archive of skills. */
+/** Serves lists, main files, manifests, files and archives of skills. */
 export const skillRoutes: FastifyPluginAsyncTypebox<{ readonly skillsOf: SkillsOf }> = async (app, { skillsOf }) => {
   app.get('/skills', {
     config: { reads: { event: 'skill.list', api: 'rest' } },

@@ -36,16 +36,16 @@ const BODY = {
   }
 }
 
-/** Validates a skill that is not on a disk of the service: for editors and pipelines. Nothing of it is kept. */
+/** Validates a skill that a client sends, for editors and pipelines. Nothing is stored. */
 export const validateRoute: FastifyPluginAsyncTypebox = async (app) => {
-  // Without the JSON parser, which would refuse a body that is not JSON.
+  // The JSON parser would refuse a body that is not JSON.
   app.removeAllContentTypeParsers()
   app.addContentTypeParser(
     [...DOCUMENT_TYPES, ...ARCHIVE_TYPES],
     { parseAs: 'buffer', bodyLimit: MAX_VALIDATED_BYTES },
     (request, body, next) => { next(problemOfCoding(request) ?? null, body) }
   )
-  // A body without a type comes here too.
+  // Also for bodies without a content type.
   app.addContentTypeParser('*', (_request, _body, next) => { next(new HttpProblem('unsupported_media_type', WANTED)) })
 
   app.post('/validate', {
@@ -82,8 +82,8 @@ export const validateRoute: FastifyPluginAsyncTypebox = async (app) => {
 }
 
 /**
- * The targets that a query names; undefined without a choice.
- * @throws HttpProblem `bad_query` for a word that names none
+ * Parses the names of targets in a query; returns undefined without a choice.
+ * @throws HttpProblem `bad_query` for an unknown name
  */
 export function readTargets (text: string | undefined): readonly TargetName[] | undefined {
   if (text === undefined) return undefined

@@ -7,11 +7,11 @@ import { describes, named, nullable, reference, StringEnum } from './typebox.ts'
 import { DigestSchema, EXAMPLE_DIGEST, RevisionSchema } from './skills.ts'
 import { FindingSchema, TargetQuerySchema, TargetVerdictSchema, TokenEstimateSchema } from './verdicts.ts'
 
-/** Entries in one page of GET /catalog without and with a `limit`. */
+/** Entries on one page of GET /catalog: the default, and the most that `limit` allows. */
 export const DEFAULT_PAGE_ENTRIES = 50
 export const MAX_PAGE_ENTRIES = 500
 
-/** Longest query of a search, in code points. */
+/** Longest search query, in code points. */
 export const MAX_QUERY_CODE_POINTS = 1_000
 
 export const CatalogQuerySchema = Type.Object({

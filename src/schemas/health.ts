@@ -13,7 +13,7 @@ const WatcherSchema = Type.Object({
   lastError: Type.Optional(Type.String({ description: 'Code of the latest error' }))
 })
 
-/** A source as anybody may read of it who sees all its skills: no address, no local path, no secret. */
+/** Status of a source, for everybody who sees all its skills: it contains no address, local path or secret. */
 export const SourceStatusSchema = Type.Object({
   name: Type.String(),
   kind: Type.String({
@@ -100,7 +100,7 @@ const IndexStateSchema = Type.Object({
   quarantined: Type.Optional(QuarantinedSchema)
 })
 
-/** Strangers get none of it where an access file is in force. */
+/** Members are optional: with an access file, callers without credentials get none of them. */
 const VisibleStateSchema = Type.Partial(IndexStateSchema)
 
 export const ReadinessSchema = named('Readiness', Type.Object({
@@ -121,7 +121,7 @@ export const ReadinessSchema = named('Readiness', Type.Object({
   failures: [],
 })
 
-/** A service that is not ready: a problem with the members of readiness. */
+/** A problem with the members of readiness, for a service that is not ready. */
 export const NotReadySchema = named('NotReady', Type.Object({
   ...ProblemSchema.properties,
   ...VisibleStateSchema.properties,

@@ -8,7 +8,7 @@ import { SkillDocumentSchema, SkillFileSchema, SkillListSchema, SkillManifestSch
 import { ValidationSchema } from './verdicts.ts'
 import { DiscoveryIndexSchema, LegacyDiscoveryIndexSchema } from './well-known.ts'
 
-/** Wire shapes that routes name: each is a component of the OpenAPI document. */
+/** Schemas that routes reference, each a component of the OpenAPI document. */
 export const sharedSchemas: readonly TSchema[] = [
   ProblemSchema,
   EndpointsSchema,

@@ -13,7 +13,7 @@ const STATUSES = {
   unavailable: 503
 } as const satisfies Record<SkillErrorKind, number>
 
-/** Titles, the same for every occurrence (RFC 9457 §3.1.3), and what the caller can do next. */
+/** Titles, the same for every occurrence (RFC 9457 §3.1.3), and hints for the caller. */
 const skillRows = {
   invalid_skill_name: ['Invalid skill name', 'GET /skills lists the names there are'],
   skill_not_found: ['Skill not found', 'GET /skills lists the names there are'],
@@ -48,7 +48,7 @@ const skillRows = {
     'The service recovers by itself when the folder can be read']
 } as const satisfies Record<SkillErrorCode, readonly [title: string, text: string]>
 
-/** What only HTTP can get wrong: a closed set, part of the API like the codes of the domain. */
+/** Problems of HTTP: a closed set, part of the API like the codes of `SkillError`. */
 const httpRows = {
   bad_request: [400, 'Bad request', 'The request is not valid HTTP, or not what this route takes'],
   bad_url: [400, 'Bad URL', 'The path is not percent-encoded UTF-8'],
@@ -107,7 +107,7 @@ export type ProblemCode = SkillErrorCode | HttpProblemCode
 interface ProblemText {
   readonly status: number
   readonly title: string
-  /** What the caller can do next: follows the sentence of the domain. Of HTTP, the sentence where none is given. */
+  /** Hint for the caller, which follows the message of a `SkillError`; for HTTP, the default message. */
   readonly text: string
 }
 
@@ -117,7 +117,7 @@ export const problems = Object.fromEntries([
   ...Object.entries(httpRows).map(([code, row]) => [code, ...row] as const)
 ].map(([code, status, title, text]) => [code, { status, title, text }])) as Readonly<Record<ProblemCode, ProblemText>>
 
-/** Every error answer of the service (RFC 9457), sent as `application/problem+json`. */
+/** Shape of every error answer (RFC 9457), sent as `application/problem+json`. */
 export const ProblemSchema = Type.Object({
   type: Type.String({ description: '`urn:skillserve:problem:` and the code' }),
   title: Type.String({ description: 'The kind of problem, the same for every occurrence' }),

@@ -27,7 +27,7 @@ export const RevisionSchema = Type.Optional(Type.String({
     'present one'
 }))
 
-/** The query of every route about one skill. */
+/** Query parameters of every route about one skill. */
 export const RevisionQuerySchema = Type.Object({ revision: RevisionSchema })
 
 export const SkillFileQuerySchema = Type.Object({

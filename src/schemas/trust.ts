@@ -4,7 +4,7 @@ import { nullable, type ReadonlyDeep, StringEnum } from './typebox.ts'
 /** Severities of a scanner's results, from the mildest to the worst. */
 export const SCAN_SEVERITIES = ['info', 'low', 'medium', 'high', 'critical'] as const
 
-/** What one scanner reported about a revision. */
+/** Report of one scanner about a revision. */
 const ScanSchema = Type.Object({
   tool: Type.String({ description: 'Name and version of the scanner' }),
   scanned_at: Type.String({ description: 'ISO 8601' }),
@@ -14,7 +14,7 @@ const ScanSchema = Type.Object({
   }))
 })
 
-/** What answers say about the origin of a skill. */
+/** Trust report of a skill in answers. */
 export const TrustSchema = Type.Object({
   signed: Type.Boolean({ description: 'Whether the skill has a signature, good or not' }),
   signer: nullable(Type.String({ description: 'Name of the signer in the trust file; `null` if none of them signed' })),

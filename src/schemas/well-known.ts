@@ -3,7 +3,7 @@ import { VALID_NAME } from '../core/format/fields.ts'
 import { MAX_NAME_CODE_POINTS } from '../core/shared/limits.ts'
 import { named, StringEnum } from './typebox.ts'
 
-/** The identifier of version 0.2.0: clients compare it, nobody fetches it. */
+/** Identifier of version 0.2.0. Clients compare it; nobody fetches it. */
 export const DISCOVERY_SCHEMA_ID = 'https://schemas.agentskills.io/discovery/0.2.0/schema.json'
 
 const EXAMPLE_HEX = '0123456789abcdef'.repeat(4)

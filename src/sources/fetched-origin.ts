@@ -19,10 +19,10 @@ import { readSecretFile } from './secrets.ts'
 import { SourceError } from './source-error.ts'
 import type { Origin, SourceRoot } from './source-sync.ts'
 
-/** Two checks that hooks ask for are at least so many milliseconds apart. */
+/** Shortest time between two checks that webhooks ask for, in milliseconds. */
 const SPACING_MS = 5_000
 
-/** Pause between two looks at what another process publishes. */
+/** Interval at which the states of another process are read, in milliseconds. */
 const FOLLOW_MS = 2_000
 
 const DEFAULT_TIMEOUT_MS = 120_000
@@ -31,11 +31,11 @@ const DEFAULT_TIMEOUT_MS = 120_000
 export interface Candidate {
   readonly source: string
   readonly revision: string
-  /** The folders of the skills that are new or changed, by name: each in a folder of its own. */
+  /** Folders of the new or changed skills, by name. Each skill has a folder of its own. */
   readonly folders: ReadonlyMap<string, string>
 }
 
-/** Refuses a state by throwing a SourceError: `verification_failed`. */
+/** Checks a state before it is published; refuses it with a SourceError `verification_failed`. */
 export type Approve = (candidate: Candidate) => Promise<void>
 
 export interface FetchedOptions {
@@ -49,8 +49,8 @@ export interface FetchedOptions {
 }
 
 /**
- * Publishes the states that a kind of source fetches, in a folder of their own. Processes that have the same source
- * share the folder: its owner fetches, the others serve what it publishes.
+ * Fetches a source, and publishes its states in a folder. Processes with the same source share the folder: its owner
+ * fetches, and the others serve what is published.
  */
 export class FetchedOrigin implements Origin {
   readonly spacingMs = SPACING_MS
@@ -59,7 +59,7 @@ export class FetchedOrigin implements Origin {
   readonly #publisher: Publisher
   readonly #lock: FolderLock
   readonly #timeoutMs: number
-  /** The process that fetches, unless it is this one. */
+  /** The process that fetches; undefined if it is this one. */
   #owner: string | undefined
 
   constructor (options: FetchedOptions) {
@@ -99,7 +99,7 @@ export class FetchedOrigin implements Origin {
       const { revision, changed_at: changedAt } = publisher.state.status
       log.info({ source: name, revision, changedAt }, 'serving the last state of this source until it is fetched')
     }
-    // The sender does not learn why its hook is refused.
+    // The operator needs this warning, since the sender does not learn why a webhook is refused.
     if (file !== undefined) {
       const problem = 'cannot read the secret of the webhook; hooks are refused until the file has it on one line'
       await readSecretFile(file).catch(() => { log.warn({ source: name, file }, problem) })
@@ -110,7 +110,7 @@ export class FetchedOrigin implements Origin {
     if (await this.#isOwner(closing)) await this.#options.inTurn(() => this.#fetch(closing))
   }
 
-  /** Lets another process fetch. The folder stays. */
+  /** Releases the folder, so that another process can fetch. The published state stays. */
   async close (): Promise<void> {
     this.#lock.release()
   }
@@ -132,13 +132,13 @@ export class FetchedOrigin implements Origin {
     }
   }
 
-  /** Identifies the place in a configuration file where the source stands. */
+  /** Identifies the source by its place in a configuration file. */
   get #place (): string | undefined {
     const { configFile, name } = this.#options.source
     return configFile === undefined ? undefined : hash('sha256', JSON.stringify([configFile, name]))
   }
 
-  /** Takes the folder. While another process has it, waits until that one has published a state. */
+  /** Tries to become the owner of the folder. If another process is, waits until that one has published a state. */
   async #isOwner (closing: AbortSignal): Promise<boolean> {
     const { source: { name }, log } = this.#options
     const wasOurs = await this.#lock.isOurs()
@@ -175,7 +175,7 @@ export class FetchedOrigin implements Origin {
     const timeoutMs = this.#timeoutMs
     const timeout = AbortSignal.timeout(timeoutMs)
     const signal = AbortSignal.any([timeout, closing])
-    // Every request of a fetch listens to it, and many run at a time.
+    // Every request of a fetch adds a listener, and many run at the same time.
     setMaxListeners(0, signal)
     const known = isWhole && !publisher.isInherited ? publisher.state?.memory : undefined
     const cache = join(folder, 'cache')

@@ -9,7 +9,7 @@ import { AddressError } from './source-error.ts'
 
 export type Source = ArchiveSource | GitSource | S3Source | OciSource | SiteSource
 
-/** What an operator names: a folder, or a source that is fetched. */
+/** A root as the operator configures it: a folder, or a source that is fetched. */
 export type RootSpec = FolderRoot | Source
 
 const WEB = ['https:', 'http:']
@@ -33,7 +33,7 @@ const archiveKind: SourceKind<ArchiveSource> = {
     }
   },
   intervalMs: 300_000,
-  /** A digest, a folder in the archive, or both: `sha256:…:skills`. */
+  /** Parses a digest, a folder in the archive, or both: `sha256:…:skills`. */
   parseFragment (fragment) {
     const [, digest, path] = /^(sha256:[^:]*)?:?(.*)$/s.exec(fragment) ?? []
     return { digest, path }
@@ -182,7 +182,7 @@ export function identityOf (source: Source): unknown {
   return identity
 }
 
-/** A repository as installers write it. */
+/** A GitHub repository, as installers write it. */
 const GITHUB = /^github:(?=[\w.-]+\/[\w.-]+)/i
 
 /**

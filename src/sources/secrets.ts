@@ -28,7 +28,7 @@ export async function readSecret (auth: SourceAuth, env: Environment): Promise<s
   return secret
 }
 
-/** @throws SourceError when there is none */
+/** @throws SourceError if there is none */
 export async function readSecretFile (path: string): Promise<string> {
   const bytes = await readRegularFile(path).catch((cause: unknown) => {
     throw new SourceError('secret_missing', 'the file of the credentials cannot be read', { cause })

@@ -9,13 +9,13 @@ export type SourceErrorCode =
   | 'tls' | 'host_key' | 'timeout' | 'too_large' | 'refused_tree' | 'bad_archive' | 'bad_answer' | 'digest_mismatch'
   | 'changing' | 'verification_failed' | 'git_missing' | 'secret_missing' | 'disk' | 'internal'
 
-/** A failure of a source. The message may be shown to anybody: it holds no address, no local path, no secret. */
+/** An error of a source. Everybody may see the message: it contains no address, local path or secret. */
 export class SourceError extends Error {
   override readonly name = 'SourceError'
   readonly code: SourceErrorCode
-  /** For the log: what a program or a server said, without secrets. */
+  /** Output of a program or server for the log, without secrets. */
   readonly details: string | undefined
-  /** How long the other side asks to be left alone, in milliseconds. */
+  /** Pause that the host asks for, in milliseconds. */
   readonly retryAfterMs: number | undefined
 
   constructor (
@@ -29,7 +29,7 @@ export class SourceError extends Error {
   }
 }
 
-/** What an operator wrote of a source and cannot be used. The message is one sentence without secrets. */
+/** An error in the operator's configuration of a source. The message is one sentence without secrets. */
 export class AddressError extends ConfigError {
   override readonly name = 'AddressError'
   /** The setting next to the address that is wrong, such as `ref`. Default: the address itself. */
@@ -46,7 +46,7 @@ export function failureOf (name: string, error: { readonly code: string, readonl
   return `the source ${name} cannot be read: ${error.message} (${error.code})`
 }
 
-/** Errors of the operating system that an operator can fix. No connection ends with one of them. */
+/** Error codes of the operating system that an operator can fix. Connections never fail with one of them. */
 const DISK_CODES: ReadonlySet<string> =
   new Set(['ENOSPC', 'EDQUOT', 'EACCES', 'EPERM', 'EROFS', 'EIO', 'EMFILE'])
 
@@ -64,7 +64,7 @@ export function asSourceError (error: unknown): SourceError {
   return new SourceError('internal', 'an unexpected error, which the log has', { cause: error })
 }
 
-/** What failures of a connection mean, by their codes. */
+/** Meanings of connection errors, by error code. */
 const FAILURES: ReadonlyArray<readonly [codes: RegExp, code: SourceErrorCode, sentence: string]> = [
   [/^(?:ENOTFOUND|EAI_AGAIN)$/, 'unreachable', 'the name of the host cannot be resolved: check how it is written'],
   [/^ECONNREFUSED$/, 'unreachable', 'the host refuses the connection: check its port, and whether it runs'],
@@ -77,7 +77,7 @@ export function isAbortError (error: unknown): boolean {
   return error instanceof Error && ['AbortError', 'TimeoutError'].includes(error.name)
 }
 
-/** Explains an error of a connection. Returns errors of the disk, and of an abort, as they are. */
+/** Converts a connection error into a SourceError. Disk errors and aborts are returned unchanged. */
 export function connectionError (error: unknown): unknown {
   const details = errorCode(error)
   if (error instanceof SourceError || isAbortError(error) || DISK_CODES.has(details)) return error
@@ -102,7 +102,7 @@ export function statusError (status: number, headers: IncomingHttpHeaders, hasCr
   return error(status >= 500 ? 'unreachable' : 'bad_answer', `the host answers with status ${status}`)
 }
 
-/** Milliseconds, of a header that has seconds or a date. */
+/** Parses `Retry-After`, seconds or a date, into milliseconds. */
 function retryAfter (text: string): number | undefined {
   const ms = /^\d+$/.test(text) ? Number(text) * 1_000 : Date.parse(text) - Date.now()
   return Number.isFinite(ms) && ms > 0 ? ms : undefined

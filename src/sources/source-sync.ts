@@ -9,7 +9,7 @@ const JITTER = 0.1
 const FIRST_RETRY_MS = 2_000
 const MAX_RETRY_MS = 900_000
 
-/** Pause after a hook or an event, in milliseconds: they come in bursts. */
+/** Pause after a webhook or an event, in milliseconds, since they come in bursts. */
 const COLLECT_MS = 50
 
 export interface SourceRoot extends RootOptions {
@@ -20,22 +20,22 @@ export interface SourceRoot extends RootOptions {
 /** Where the skills of a root come from. Times in milliseconds. */
 export interface Origin {
   readonly root: SourceRoot
-  /** What the status says of it, other than name, state and times. */
+  /** The status, without name, state and times. */
   readonly report: Pick<SourceStatus, 'kind'> & Partial<SourceStatus>
   /** Time between two checks. */
   readonly intervalMs: number
-  /** The longest time until a check that failed is repeated. Default: MAX_RETRY_MS. */
+  /** Longest pause before a failed check is repeated. Default: MAX_RETRY_MS. */
   readonly maxRetryMs?: number
-  /** The shortest time between two checks that are asked for. */
+  /** Shortest time between two requested checks. */
   readonly spacingMs: number
   /** Lists what was published before. Absent: the first check does. */
   open? (): Promise<void>
-  /** Brings the listing of the root up to date. */
+  /** Updates the listing of the root. */
   check (signal: AbortSignal): Promise<void>
   close? (): Promise<void>
 }
 
-/** Checks one origin: at intervals, later after failures, soon when somebody asks. */
+/** Checks one origin: at intervals, with longer pauses after failures, and soon on request. */
 export class SourceSync {
   readonly #origin: Origin
   readonly #log: CoreLog
@@ -47,7 +47,7 @@ export class SourceSync {
   #startedAt = -Infinity
   #checkedAt: Date | undefined
   #nextAt: Date | undefined
-  /** Whether somebody has asked for a check since the last one began. */
+  /** Whether a check was requested since the last one began. */
   #isAsked = false
   #timer: NodeJS.Timeout | undefined
 
@@ -89,7 +89,7 @@ export class SourceSync {
   async close (): Promise<void> {
     this.#closing.abort()
     clearTimeout(this.#timer)
-    // Waits for a check that is running: the one after it does nothing.
+    // Waits for a running check; the next one returns immediately.
     await this.checkNow()
     await this.#origin.close?.()
   }
@@ -129,7 +129,7 @@ export class SourceSync {
     return Math.max(jittered(pause), Math.min(retryAfterMs, maxRetryMs))
   }
 
-  /** Logs a failure of one kind once, and its end. */
+  /** Logs a new failure, and its end; repeated ones are not logged. */
   #note (error: SourceError | undefined): void {
     const { root: { name: source, listed: { folders } }, report: { revision } } = this.#origin
     const before = this.#failure
@@ -148,7 +148,7 @@ export class SourceSync {
   }
 }
 
-/** Replicas that started together drift apart. */
+/** Varies a pause, so that replicas which started together drift apart. */
 function jittered (pause: number): number {
   return Math.round(pause * (1 + JITTER * (2 * Math.random() - 1)))
 }

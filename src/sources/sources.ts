@@ -17,26 +17,26 @@ import { SourceSync } from './source-sync.ts'
 const MAX_FETCHES = 2
 
 export interface SourcesOptions {
-  /** Folders without packages need none. */
+  /** Not used for folders without packages. */
   readonly state: StateFolder
   readonly env: Environment
   readonly log?: CoreLog
   /** For folders: compare at short intervals instead of watching. */
   readonly polling?: boolean
-  /** For folders: where links in them may lead, as absolute paths. */
+  /** For folders: absolute paths into which links may lead. */
   readonly linkTargets?: readonly string[] | undefined
 }
 
 type NamedRoot = RootOptions & { readonly name: string }
 
-/** The next folders and sources: the new ones are open and fetch nothing yet. */
+/** The next folders and sources. The new ones are open, but fetch nothing yet. */
 export interface PreparedSources extends Prepared {
   readonly roots: readonly NamedRoot[]
   /** The names of sources that are added, removed or replaced. */
   readonly changes: Readonly<Record<'added' | 'removed' | 'changed', readonly string[]>>
   /**
-   * Closes the sources that were replaced, once they are no longer served, and starts the new ones if the others were
-   * started. Resolves after the first fetch of the new ones.
+   * Closes the replaced sources, which are no longer served, and starts the new ones if sources are started. Resolves
+   * after their first fetch.
    */
   retire (): Promise<void>
 }
@@ -45,11 +45,11 @@ interface Opened {
   /** As it was given: the root may have another name. */
   readonly spec: RootSpec
   readonly root: NamedRoot
-  /** Keeps it up to date. A plain folder needs none. */
+  /** Updates the root. A plain folder needs none. */
   readonly sync?: SourceSync
 }
 
-/** The folders and sources of a service, in their order of precedence. */
+/** The folders and sources of the service, by precedence. */
 export class Sources {
   readonly #options: SourcesOptions
   readonly #inTurn = pLimit(MAX_FETCHES)
@@ -62,9 +62,9 @@ export class Sources {
   }
 
   /**
-   * Opens these folders and sources, while the present ones go on. One that is as before stays the same. What was
-   * published before is there immediately.
-   * @throws AddressError for what an operator has to change
+   * Opens these folders and sources, while the present ones are in use. Unchanged ones are kept. The last published
+   * states are available immediately.
+   * @throws AddressError for an error in the configuration
    */
   async prepare (specs: readonly RootSpec[]): Promise<PreparedSources> {
     const { state, env } = this.#options
@@ -93,7 +93,7 @@ export class Sources {
       commit: () => { this.#sources = after },
       discard,
       retire: async () => {
-        // A source whose interval has changed has the same folder as before.
+        // Old sources are closed first: one with only a new interval uses the same folder.
         await Promise.all(gone.map(({ sync }) => sync?.close()))
         if (!this.#isStarted) return
         for (const { sync } of fresh) sync?.start()
@@ -119,7 +119,7 @@ export class Sources {
     return { spec, root: { ...origin.root, type }, sync: new SourceSync(origin, log) }
   }
 
-  /** In their order of precedence. The same objects while nothing changes. */
+  /** Roots by precedence. Unchanged roots stay the same objects. */
   get roots (): readonly NamedRoot[] {
     return this.#sources.map(({ root }) => root)
   }
@@ -128,7 +128,7 @@ export class Sources {
     return this.#sources.flatMap(({ sync }) => sync?.status ?? [])
   }
 
-  /** What a webhook may ask for, with the file of the secret that its sender has. */
+  /** Sources that webhooks can check, with the files of their secrets. */
   get hooks () {
     return this.#sources.flatMap(({ spec, sync }) => {
       const secretFile = spec.kind === 'folder' ? undefined : spec.webhookSecretFile
@@ -147,7 +147,7 @@ export class Sources {
     for (const { sync } of this.#sources) sync?.start()
   }
 
-  /** Has each state checked before it is published, from now on. */
+  /** Sets the check that each state must pass before it is published. */
   guardBy (approve: Approve): void {
     this.#approve = approve
   }
@@ -158,8 +158,8 @@ export class Sources {
   }
 
   /**
-   * Checks all of them once.
-   * @param onChecked receives the status of each that was checked
+   * Checks all sources once.
+   * @param onChecked called with the status of each
    */
   async sync (onChecked?: (status: SourceStatus) => void): Promise<void> {
     await Promise.all(this.#sources.map(async ({ sync }) => {
@@ -188,7 +188,7 @@ export class Sources {
   }
 }
 
-/** Gives sources distinct names: those that came from addresses may be equal. */
+/** Gives the sources distinct names, since those made from addresses may be equal. */
 export function withNames (specs: readonly RootSpec[]): ReadonlyArray<readonly [spec: RootSpec, name: string]> {
   const plain = specs.filter(isPlainFolder).map(nameOf)
   const others = [...distinctNames(specs.filter((spec) => !isPlainFolder(spec)).map(nameOf), plain)]
@@ -199,7 +199,7 @@ function nameOf (spec: RootSpec): string {
   return spec.kind === 'folder' ? spec.name ?? basename(spec.path) : spec.name
 }
 
-/** Whether the direct children of a folder are the skills, so that nothing has to be searched or fetched. */
+/** Whether the skills are the direct children of a folder, so that nothing is searched or fetched. */
 function isPlainFolder (spec: RootSpec): boolean {
   return spec.kind === 'folder' && (spec.layout ?? 'flat') === 'flat'
 }

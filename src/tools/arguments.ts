@@ -2,7 +2,7 @@ import { isJsonObject, isDeeperThan, own } from '../core/shared/json.ts'
 import { MAX_JSON_DEPTH } from './limits.ts'
 import { type ToolArguments, ToolArgumentsError, type ToolParameters } from './tool.ts'
 
-/** The parameters of tools about one skill. */
+/** Parameters of the tools that only take the name of a skill. */
 export const ONE_SKILL: ToolParameters = {
   type: 'object',
   properties: { skill_name: { type: 'string', description: 'Name of the skill (folder name)' } },
@@ -30,8 +30,8 @@ function isOptional (key: string, { properties, required }: ToolParameters): boo
 }
 
 /**
- * An argument that must be a string; `5` is not `"5"`.
- * @throws {ToolArgumentsError} when it is missing or something else
+ * Returns an argument that must be a string; `5` is not `"5"`.
+ * @throws {ToolArgumentsError} if it is missing or not a string
  */
 export function stringArgument (args: ToolArguments, key: string, parameters: ToolParameters): string {
   const value = own(args, key)
@@ -40,7 +40,7 @@ export function stringArgument (args: ToolArguments, key: string, parameters: To
   return value
 }
 
-/** A refusal for a model to repair its call: the problem, and the parameters of the tool. */
+/** Creates an error that helps a model to correct its call: the problem, and the parameters of the tool. */
 export function invalidArguments (problem: string, parameters: ToolParameters): ToolArgumentsError {
   return new ToolArgumentsError(`Invalid tool arguments: ${problem}\n\nParameters: ${JSON.stringify(parameters)}`)
 }
@@ -51,7 +51,7 @@ function parseText (text: string, parameters: ToolParameters): unknown {
   try {
     value = JSON.parse(text)
   } catch (error) {
-    // V8's own words, which say what and where.
+    // V8's message says what is wrong, and at which position.
     throw invalidArguments(error instanceof SyntaxError ? error.message : String(error), parameters)
   }
   if (isDeeperThan(value, MAX_JSON_DEPTH)) {

@@ -17,7 +17,7 @@ const FailureSchema = Type.Object(
 export type NeovateSuccess = Readonly<Static<typeof ResultSchema>>
 export type NeovateFailure = Readonly<Static<typeof FailureSchema>>
 
-/** Name, description and parameters of `skill`, in the source document's words. */
+/** Definition of the tool `skill`, in the words of the source document. */
 export const neovateDefinition = {
   name: 'skill',
   description: 'Execute a skill within the conversation',
@@ -29,8 +29,8 @@ export const neovateDefinition = {
 } as const satisfies { name: string, description: string, parameters: ToolParameters }
 
 /**
- * The two messages that bring a skill into a conversation.
- * @param label what the caller asked for, trimmed
+ * Creates the two messages that bring a skill into a conversation.
+ * @param label the name that the caller asked for, trimmed
  */
 export function neovateSuccess (
   label: string, { name, path }: Pick<SkillMetadata, 'name' | 'path'>, body: string
@@ -59,7 +59,7 @@ export function notFoundSentence (label: string): string {
 
 const EXAMPLE_SKILL = { name: 'calculator', path: '/srv/skills/calculator/SKILL.md' }
 
-/** `skill`: `{"llmContent","returnDisplay"}`, failure `{"isError":true,"llmContent"}`. */
+/** Tool `skill`: returns `{"llmContent","returnDisplay"}`, or `{"isError":true,"llmContent"}` on failure. */
 export const neovateSkill: Tool = {
   ...neovateDefinition,
   toolset: 'neovate',

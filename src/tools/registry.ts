@@ -6,7 +6,6 @@ import {
   type Toolset
 } from './tool.ts'
 
-/** All tools, found by their exact names. */
 export type ToolRegistry = ReturnType<typeof createToolRegistry>
 
 interface ToolRegistryOptions {
@@ -33,7 +32,7 @@ export function createToolRegistry (
   const isIn = (tool: Tool, toolset?: Toolset) => toolset === undefined || CONTENTS[toolset].includes(tool.toolset)
   const list = (toolset?: Toolset) => tools.filter((tool) => isIn(tool, toolset))
 
-  /** A caller sees only errors that a tool threw for its caller. */
+  /** Returns an error that a tool threw for its caller; hides others, which `onError` gets. */
   function asFailure (error: unknown, tool: Tool): ToolFailure {
     if (error instanceof ToolArgumentsError || error instanceof ToolLimitError) return error
     if (error instanceof SkillError) {
@@ -54,10 +53,10 @@ export function createToolRegistry (
   }
 
   return {
-    /** The tools of one toolset and of those that it contains, or all of them, in the order of registration. */
+    /** Lists the tools of one toolset and of those that it includes, or all of them, in the order of registration. */
     list,
 
-    /** @param toolset the only tools that are known; default: all */
+    /** @param toolset the toolset to search; default: all tools */
     find (name: string, toolset?: Toolset): Tool | undefined {
       const tool = byName.get(name)
       return tool !== undefined && isIn(tool, toolset) ? tool : undefined
@@ -73,10 +72,10 @@ export function createToolRegistry (
       }
     },
 
-    /** The outcome of a call that is not run, in the tool's own form. Never throws. */
+    /** Returns the outcome of a call that is not run, in the tool's own form. Never throws. */
     refuse: fail,
 
-    /** `Unknown tool: <name>`, and the names in the toolset that the model was given. */
+    /** Returns `Unknown tool: <name>`, with the names of the toolset that the model was given. */
     unknownTool: (name: string, toolset?: Toolset): string =>
       `Unknown tool: ${printable(name)}. Available tools: ${list(toolset).map((tool) => tool.name).join(', ')}`
   }

@@ -7,13 +7,13 @@ import type { Tool, Toolset } from './tool.ts'
 export interface ToolDefinitionOptions {
   readonly format: DefinitionFormat
   readonly toolset: Toolset | 'all'
-  /** For descriptions that follow the catalog. */
+  /** View whose skills some descriptions list. */
   readonly skills: View
 }
 
 /**
- * Definitions ready to stand as `tools` in a request to a provider. `function.description` of the OpenAI form is
- * the source documents' fixed text; the other forms carry the description that follows the catalog.
+ * Returns tool definitions as elements of `tools` in a request to a provider. `function.description` of the OpenAI form
+ * is the fixed text of the source documents; the other forms have the description that lists the present skills.
  */
 export function toolDefinitions (
   registry: ToolRegistry, { format, toolset, skills }: ToolDefinitionOptions

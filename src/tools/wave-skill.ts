@@ -17,7 +17,6 @@ import {
 const ERROR_TYPES =
   ['skill_not_found', 'skill_invalid', 'skill_inaccessible', 'skill_malformed', 'system_error'] as const
 
-/** Wave's error types. */
 export type WaveErrorType = (typeof ERROR_TYPES)[number]
 
 const WaveErrorDetailsSchema = Type.Object({
@@ -34,7 +33,7 @@ const WaveErrorDetailsSchema = Type.Object({
 
 export type WaveErrorDetails = Readonly<Static<typeof WaveErrorDetailsSchema>>
 
-/** Wave's ToolResult; `errorDetails` on failure only. */
+/** Wave's ToolResult; only failures have `errorDetails`. */
 export interface WaveToolResult {
   readonly success: boolean
   readonly content: string
@@ -54,7 +53,7 @@ const TYPES_OF_KINDS = {
   unavailable: 'system_error'
 } as const satisfies Record<SkillErrorKind, WaveErrorType>
 
-/** Wave's type for an error of the domain, other than a skill that is not there. */
+/** Returns Wave's type for an error other than `skill_not_found`. */
 function waveErrorType ({ code, kind }: SkillError): WaveErrorType {
   return code === 'skills_folder_permission_denied' ? 'skill_inaccessible' : TYPES_OF_KINDS[kind]
 }
@@ -67,14 +66,14 @@ const SUGGESTIONS = {
   system_error: ['Try again, and ask the operator of the server if it fails again']
 } as const satisfies Record<WaveErrorType, readonly string[]>
 
-/** A problem of a skill and its fix. */
+/** Problem of a skill, and how to fix it. */
 interface WaveProblem {
   readonly type: WaveErrorType
   readonly message: string
   readonly fixes: readonly string[]
 }
 
-/** A ToolResult for a skill that is not there. */
+/** Creates the ToolResult for a skill that does not exist. */
 function notFoundResult (name: string, available: readonly SkillMetadata[]): WaveToolResult {
   const shown = printable(name)
   const message = `Skill '${shown}' not found.`
@@ -84,7 +83,7 @@ function notFoundResult (name: string, available: readonly SkillMetadata[]): Wav
   return failure(name, error, error, { type: 'skill_not_found', message, suggestions: steps }, available)
 }
 
-/** A ToolResult for a skill, or a name, that breaks Wave's rules. */
+/** Creates the ToolResult for a skill or a name that breaks Wave's rules. */
 function invalidResult (
   name: string, problem: WaveProblem, available: readonly SkillMetadata[]
 ): WaveToolResult {
@@ -94,7 +93,7 @@ function invalidResult (
   return failure(name, error, error, { type: problem.type, message, suggestions: problem.fixes }, available)
 }
 
-/** The tool's description as it follows the catalog. */
+/** Returns the tool's description, with all valid skills. */
 function describeCatalog (available: readonly SkillMetadata[]): string {
   const skills = available.length === 0 ? 'No skills currently available' : available.map(describe).join(', ')
   return `Invoke skills based on available skill metadata. Skills: ${skills}`
@@ -149,7 +148,7 @@ const NO_MAIN_FILE: WaveProblem = {
   fixes: ['Add a SKILL.md file with YAML frontmatter']
 }
 
-/** Findings of frontmatter that cannot be read at all. */
+/** Codes of findings about frontmatter that cannot be read at all. */
 const MALFORMED_FINDINGS: ReadonlySet<string> = new Set([
   'yaml_invalid', 'yaml_refused', 'frontmatter_unclosed', 'frontmatter_not_mapping', 'frontmatter_too_large'
 ])
@@ -173,7 +172,7 @@ const EXAMPLE: WaveToolResult = {
   shortResult: 'calculator: Provides basic arithmetic operations'
 }
 
-/** Wave's `Skill`: a ToolResult whose `content` is what the model reads, failures included. */
+/** Wave's tool `Skill`: returns a ToolResult, whose `content` is what the model reads, also on failure. */
 export const waveSkill: Tool = {
   name: 'Skill',
   toolset: 'wave',
@@ -223,7 +222,7 @@ function skillName (args: ToolArguments): string {
   return name
 }
 
-/** Empty when the list cannot be had: the failure to report is worth more than the failure of its list. */
+/** Lists the valid skills; returns none if the list cannot be read, since the caller needs the original failure. */
 async function availableSkills (skills: View): Promise<readonly SkillMetadata[]> {
   return await unlessRefused(() => skills.available()) ?? []
 }

@@ -3,7 +3,7 @@ import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import type { Manifest } from '../core/shared/skill.ts'
 
-/** The file in a skill's folder that holds its signature: a Sigstore bundle as OpenSSF Model Signing 1.0 has it. */
+/** Name of a skill's signature file: a Sigstore bundle as OpenSSF Model Signing 1.0 defines it. */
 export const SIGNATURE_FILE = 'skill.oms.sig'
 
 /** Largest signature file that is read, in bytes: the 344 of a public collection have 6,600 on average. */
@@ -16,7 +16,7 @@ const MAX_CERTIFICATES = 10
 const STATEMENT_TYPE = 'https://in-toto.io/Statement/v1'
 const PREDICATE_TYPE = 'https://model_signing/signature/v1.0'
 
-/** What OpenSSF Model Signing leaves out of every signature, at the top of a folder. */
+/** Paths at the top of a folder that OpenSSF Model Signing never signs. */
 const NEVER_SIGNED = ['.git', '.gitattributes', '.github', '.gitignore']
 
 const DIGEST_PREFIX = 'sha256:'
@@ -51,25 +51,25 @@ const StatementSchema = Type.Object({
   })
 })
 
-/** Why a signature file is invalid. The message completes the sentence "the signature …". */
+/** Error for an invalid signature file. The message completes the sentence "the signature …". */
 export class BundleError extends Error {}
 
-/** A signature file: what was signed, the signature, and the signer's key or certificates. */
+/** Parsed signature file: the signed statement, the signature, and the signer's key or certificates. */
 export interface Bundle {
-  /** The in-toto statement. */
+  /** In-toto statement that was signed. */
   readonly payload: Buffer
   readonly signature: Buffer
-  /** Digest of the key that its signer used; `''` in old bundles. Undefined for a bundle signed by a certificate. */
+  /** Digest of the signer's key; `''` in old bundles. Undefined for a bundle that was signed with a certificate. */
   readonly keyHint: string | undefined
-  /** DER, the leaf first; empty for a bundle signed by a key. */
+  /** Certificates in DER, the leaf first; none if a key signed. */
   readonly certificates: readonly Buffer[]
 }
 
-/** The files that a signature is about. */
+/** Files that a statement covers and exempts. */
 export interface SignedFiles {
-  /** `sha256:<hex>` by path. */
+  /** Digests, `sha256:<hex>`, by path. */
   readonly digests: ReadonlyMap<string, string>
-  /** Files and folders that the signer left out, NEVER_SIGNED included. */
+  /** Files and folders that the signature exempts, NEVER_SIGNED included. */
   readonly leftOut: readonly string[]
 }
 
@@ -102,7 +102,7 @@ export function formatBundle ({ payload, signature, keyHint, certificates }: Bun
   })}\n`
 }
 
-/** @throws BundleError for a statement that is not a list of whole files */
+/** @throws BundleError if the statement is not a list of whole files */
 export function parseStatement (payload: Buffer): SignedFiles {
   const what = 'does not list files by SHA-256 as OpenSSF Model Signing 1.0 does: sign the skill anew, by whole files'
   const { predicate: { serialization, resources } } = parseJson(payload, StatementSchema, what)
@@ -112,8 +112,8 @@ export function parseStatement (payload: Buffer): SignedFiles {
 }
 
 /**
- * A statement about all files of a manifest but the signature, and those that no signature covers. Of a symbolic link,
- * the bytes that it leads to are signed. Undefined when there are none.
+ * Creates the statement about all files of a manifest but the signature and NEVER_SIGNED. Of a symbolic link, the bytes
+ * that it leads to are signed. Returns undefined if no file is left.
  */
 export function createStatement ({ skill_name: name, files }: Manifest): Buffer | undefined {
   const ignored = [...NEVER_SIGNED, SIGNATURE_FILE]
@@ -134,7 +134,7 @@ export function createStatement ({ skill_name: name, files }: Manifest): Buffer 
   }))
 }
 
-/** @throws BundleError with this sentence when it is not JSON of this shape; unknown keys are ignored */
+/** @throws BundleError with `sentence` if it is not JSON of this shape; unknown keys are ignored */
 function parseJson<Schema extends TSchema> (bytes: Buffer, schema: Schema, sentence: string): Static<Schema> {
   try {
     return Value.Decode(schema, JSON.parse(bytes.toString('utf8')))

@@ -13,7 +13,7 @@ export interface SignatureResult {
   readonly status: Exclude<TrustStatus, 'denied'>
   /** The signer, if the signature matches the list of files in it. */
   readonly identity?: Identity | undefined
-  /** One sentence that says what is wrong, without a full stop. */
+  /** Sentence that says what is wrong, without a full stop; empty if nothing is. */
   readonly problem: string
   /** Files of the skill that the signature does not cover. */
   readonly exempt: readonly string[]

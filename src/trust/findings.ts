@@ -1,6 +1,6 @@
 import { findingsIn } from '../core/format/findings.ts'
 
-/** What a lock, a signature or a scanner says of a skill. */
+/** Findings of locks, signatures and scanners. */
 export const TRUST_FINDINGS = {
   unsigned: ['info', 'the skill has no signature'],
   signature_stale: ['warning', 'files were changed, added or removed after the skill was signed'],

@@ -7,21 +7,21 @@ import type { Publisher } from '../sources/publish/publisher.ts'
 import type { TrustPolicy } from './trust-policy.ts'
 import { canRefuse, type CheckedSkill, judge, type Rules, unchecked, type Verdict } from './verdict.ts'
 
-/** A skill was refused, for another reason than before, or is served again. */
+/** Event: a skill is refused, is refused for another reason, or is served again. */
 export interface TrustChange extends Pick<Verdict, 'isServed' | 'report' | 'reason'> {
   readonly skill: string
   /** Name of its root. */
   readonly root: string
 }
 
-/** The verified copy of a skill, and findings about files that it does not have. */
+/** Verified copy of a skill, and findings about files that were not copied. */
 export interface Copy {
   readonly published: PublishedSkill
   readonly revision: string
   readonly findings: readonly Finding[]
 }
 
-/** A skill of a guarded root: its check and, unless it was refused, its copy; or why it could not be checked. */
+/** Skill of a guarded root: its check and, unless it was refused, its copy; or the error of its check. */
 export type GuardedSkill = { readonly checked: CheckedSkill, readonly copy?: Copy } | { readonly error: unknown }
 
 type Skills = ReadonlyMap<string, GuardedSkill>
@@ -41,13 +41,13 @@ interface GuardedListingOptions {
   readonly name: string
   readonly policy: TrustPolicy
   readonly copies: Pick<Publisher, 'folders' | 'changedAmong'>
-  /** The listing that the root has otherwise. */
+  /** Listing of the root without guard; undefined for a plain folder. */
   readonly original: Listing | undefined
 }
 
 /**
- * Lists the copies of those skills that the policy accepts when it is asked. While the policy can refuse no skill of
- * the root, it lists what the root lists otherwise.
+ * Lists the copies of the skills that the policy accepts at the time of the call. While the policy can refuse no skill
+ * of the root, it lists what the original root has.
  */
 export class GuardedListing extends EventEmitter<{ changed: [], verdict: [TrustChange] }> implements Listing {
   readonly #options: GuardedListingOptions
@@ -64,7 +64,7 @@ export class GuardedListing extends EventEmitter<{ changed: [], verdict: [TrustC
     options.original?.on('changed', () => { if (!this.isGuarded) this.emit('changed') })
   }
 
-  /** Undefined until the skills have been checked. */
+  /** Skills by name; undefined until they have been checked. */
   get skills (): Skills | undefined {
     return this.#skills
   }
@@ -100,7 +100,7 @@ export class GuardedListing extends EventEmitter<{ changed: [], verdict: [TrustC
     this.#options.original?.hint?.()
   }
 
-  /** Whether a revision that was read before may be served now. A skill that is quarantined is in no revision. */
+  /** Whether an older revision of a skill may be served now. No revision of a quarantined skill may. */
   allows (name: string, revision: string): boolean {
     if (!this.isGuarded) return true
     if (this.#currentJudgement?.verdicts.get(name)?.isServed === false) return false
@@ -108,28 +108,28 @@ export class GuardedListing extends EventEmitter<{ changed: [], verdict: [TrustC
     return verdict?.isServed === true && verdict.revision === revision
   }
 
-  /** The verdict on a revision of a skill that is served now; undefined for others. */
+  /** Returns the verdict on a revision that is served now; undefined for others. */
   verdictOn (name: string, revision: string): Verdict | undefined {
     const verdict = this.isGuarded ? this.#currentJudgement?.verdicts.get(name) : undefined
     if (verdict?.copy?.revision !== revision) return undefined
     return { ...verdict, findings: [...verdict.findings, ...verdict.copy.findings] }
   }
 
-  /** The skills that are refused now, and why. */
+  /** Skills that are refused now, with reasons. */
   get quarantined (): ReadonlyArray<{ readonly skill: string, readonly reason: Finding }> {
     const verdicts = [...this.#currentJudgement?.verdicts ?? []]
     return verdicts.flatMap(([skill, { reason }]) => reason === undefined ? [] : { skill, reason })
   }
 
-  /** Whether a skill has to be checked: it could not be, or is accepted and has no copy. */
+  /** Whether a skill must be checked again: its check failed, or it is accepted and has no copy. */
   isIncomplete (name: string): boolean {
     const [skill, verdict] = [this.#skills?.get(name), this.#currentJudgement?.verdicts.get(name)]
     return skill === undefined || 'error' in skill || (verdict?.isServed === true && verdict.copy === undefined)
   }
 
   /**
-   * Takes what was found out about the skills, undefined for nothing. Emits what has changed since the last call:
-   * skills that are refused or released, and other folders.
+   * Sets the checked skills; undefined if there are none. Emits what has changed since the last call: skills that are
+   * refused or released, and other folders.
    */
   take (skills: Skills | undefined): void {
     this.#skills = skills
@@ -142,7 +142,7 @@ export class GuardedListing extends EventEmitter<{ changed: [], verdict: [TrustC
     if (now?.folders !== before?.folders) this.emit('changed')
   }
 
-  /** Requires signatures until the root is closed, if they are now: the next trust file may have no rule for it. */
+  /** Requires signatures until the root is closed, if they are required now: the next trust file may not name it. */
   retire (): void {
     this.#staysRequired = this.rules.isRequired
   }

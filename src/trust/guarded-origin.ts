@@ -32,8 +32,8 @@ export interface GuardedOriginOptions {
 }
 
 /**
- * Follows the skills of a root, and copies those that the policy accepts into the state folder. A copy is made of the
- * bytes that were checked, and never changes.
+ * Follows the skills of a root, and copies those that the policy accepts into the state folder. A copy has the bytes
+ * that were checked, and never changes.
  */
 export class GuardedOrigin implements Origin {
   readonly report = { kind: 'folder' } as const
@@ -48,12 +48,12 @@ export class GuardedOrigin implements Origin {
   readonly #options: GuardedOriginOptions
   readonly #publisher: Publisher
   readonly #folder: string
-  /** Gives up the folder for the copies. */
+  /** Releases the claim on the folder for the copies. */
   #release = (): void => {}
   /** Whether another process has taken the folder over, while this one was suspended. */
   #isLost = false
   #skills: SkillManager | undefined
-  /** Names of the skills that may have changed. */
+  /** Names of the skills that may have changed since their check. */
   #due: Set<string> | 'all' = 'all'
 
   constructor (original: RootOptions, options: GuardedOriginOptions) {
@@ -147,7 +147,7 @@ export class GuardedOrigin implements Origin {
     this.sync.checkSoon()
   }
 
-  /** Checks a skill, and copies it if it is accepted. Undefined for one that is gone. */
+  /** Checks a skill, and copies it if it is accepted. Returns undefined if it no longer exists. */
   async #examine (skills: SkillManager, name: string, signal: AbortSignal): Promise<GuardedSkill | undefined> {
     const { policy } = this.#options
     try {

@@ -25,7 +25,7 @@ export async function checkLockFile (path: string, setting: string): Promise<voi
   throw new ConfigError(`${setting} takes a file, and ${path} is a folder: write folders before the flag`)
 }
 
-/** Whether a text begins as `formatLock` writes it. */
+/** Whether a text begins like those of `formatLock`. */
 export function isLockText (text: string): boolean {
   return text.startsWith(TITLE)
 }

@@ -15,23 +15,23 @@ const SCANNED_AT = /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])(T([01]\d|2[0-3]
 const SeveritySchema = StringEnum(SCAN_SEVERITIES)
 
 const ScanSchema = Type.Object({
-  /** Name and version. */
+  /** Name and version of the scanner. */
   tool: Type.String({ minLength: 1, maxLength: 200 }),
   scanned_at: Type.String({ pattern: SCANNED_AT.source, title: 'a date, or a date and time in UTC' }),
   results: Type.Array(Type.Object({
     severity: SeveritySchema,
     message: Type.String({ minLength: 1 }),
-    /** A path in the skill. */
+    /** Path of a file in the skill. */
     file: Type.Optional(Type.String())
   }))
 })
 
 type Scan = Static<typeof ScanSchema>
 
-/** Results of scanners by revision: those of other revisions do not count. Other keys are allowed, and ignored. */
+/** Results of scanners by revision. Unknown keys are allowed, and ignored. */
 const ScansFileSchema = Type.Record(Type.String(), Type.Array(ScanSchema))
 
-/** The schema of a file that the trust file names. */
+/** Creates the schema of a path that the trust file names. */
 export function NamedFile (description: string) {
   return Type.String({ minLength: 1, title: 'a path, from the folder of this file', description })
 }
@@ -60,7 +60,7 @@ export function checkScans (rules: ScanRules, revision: string, now: number): {
   readonly reports: readonly ScanReport[]
   readonly reasons: readonly Finding[]
   readonly notes: readonly Finding[]
-  /** The times at which scans become too old. */
+  /** Times at which scans become too old, in milliseconds since 1970. */
   readonly changes: readonly number[]
 } {
   const { byRevision, max_severity: worstAllowed = 'critical', max_age_days: maxAgeDays = Infinity, required } = rules

@@ -11,7 +11,7 @@ import { unreadPart } from './verify.ts'
 /** A private key and, if the trust file knows the signer by an issuer, its certificates, the leaf first. */
 type SigningKey = ReturnType<typeof parseSigningKey>
 
-/** @throws ConfigError for a key or certificates that cannot sign */
+/** @throws ConfigError if the key or the certificates cannot sign */
 export function parseSigningKey (keyText: string, chain?: string) {
   const key = parse('--key must be a private key in PEM without a password', () => createPrivateKey(keyText))
   if (hashOf(key) === undefined) throw new ConfigError('--key must be one of P-256, P-384 or P-521')
@@ -30,7 +30,7 @@ function parse<T> (sentence: string, read: () => T): T {
 }
 
 /**
- * Signs skills of a folder: writes SIGNATURE_FILE into each, and nothing unless all of them can be signed.
+ * Signs skills of a folder: writes SIGNATURE_FILE into each, or into none if one of them cannot be signed.
  * @throws ConfigError
  */
 export async function signSkills (

@@ -3,45 +3,45 @@ import { isDeepStrictEqual, promisify } from 'node:util'
 import { dsse, X509Certificate as ParsedCertificate } from '@sigstore/core'
 import { type Bundle, BundleError, PAYLOAD_TYPE } from './bundle.ts'
 
-/** Somebody whose signatures count: by a key, or by a certificate. */
+/** Trusted signer, known by a key or by a certificate. */
 export interface Signer {
   /** Equal for signers with equal members. */
   readonly id: string
   readonly name: string
   readonly key?: KeyObject
-  /** One of them issued the signer's certificate, or is the signer's certificate. */
+  /** Certificates of which one issued the signer's certificate, or is it. */
   readonly issuers?: readonly X509Certificate[]
   /** Whether a signature stays good after the certificate has expired. */
   readonly acceptsExpired: boolean
 }
 
-/** The known signer who made a signature. Times in milliseconds since 1970. */
+/** Signer of a bundle, and the validity of its certificates, in milliseconds since 1970. */
 export interface Identity {
   readonly signer: Signer
   readonly validFrom: number
   readonly validTo: number
 }
 
-/** Extended key usage: code signing, and any. */
+/** Extended key usages for code signing, and for any purpose. */
 const SIGNING_USAGES = ['1.3.6.1.5.5.7.3.3', '2.5.29.37.0']
 
-/** Extensions that are evaluated here, or only say who the owner is: key usage, names, basic constraints, extended. */
+/** Extensions that are checked, or only name the owner: key usage, names, basic constraints, extended key usage. */
 const SUPPORTED_EXTENSIONS = ['2.5.29.15', '2.5.29.17', '2.5.29.19', '2.5.29.37']
 const NAME_CONSTRAINTS = '2.5.29.30'
 
-/** The hash belongs to the curve (Sigstore's registry of algorithms). */
+/** Hash functions by curve (Sigstore's registry of algorithms). */
 const HASHES: Readonly<Record<string, string>> = { prime256v1: 'sha256', secp384r1: 'sha384', secp521r1: 'sha512' }
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
 
 const verifyAsync = promisify<string, Buffer, KeyObject, Buffer, boolean>(verify)
 
-/** The hash for signatures of a key; undefined for a key of another kind. */
+/** Returns the hash function for signatures of a key; undefined for an unsupported kind of key. */
 export function hashOf ({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject): string | undefined {
   return asymmetricKeyType === 'ec' ? HASHES[asymmetricKeyDetails?.namedCurve ?? ''] : undefined
 }
 
-/** The certificates in a text of PEM. Throws for a text without any. */
+/** Parses the certificates in a PEM text. Throws if there are none. */
 export function certificatesIn (text: string): readonly X509Certificate[] {
   return (text.match(CERTIFICATE) ?? ['']).map((pem) => new X509Certificate(pem))
 }
@@ -62,9 +62,9 @@ export function hintOf (publicKey: KeyObject): string {
 }
 
 /**
- * Finds the signer of a bundle; undefined for one who is not among the signers. There are no chains: the certificate of
- * a signer was issued by one that the trust file names.
- * @throws BundleError when the signature does not match its statement, or its certificate is not one for signing code
+ * Finds the signer of a bundle; returns undefined if it is not one of `signers`. Follows no chains: the trust file must
+ * name the signer's certificate or the one that issued it.
+ * @throws BundleError if the signature does not match its statement, or its certificate is not one for signing code
  */
 export async function identify (bundle: Bundle, signers: readonly Signer[]): Promise<Identity | undefined> {
   const { keyHint: hint } = bundle
@@ -91,7 +91,7 @@ export async function identify (bundle: Bundle, signers: readonly Signer[]): Pro
   return undefined
 }
 
-/** The certificate of a bundle's signer. The ones after it are not needed. */
+/** Parses the certificate of a bundle's signer, and ignores those after it. */
 export function leafOf ({ certificates: [der] }: Bundle): X509Certificate | undefined {
   try {
     return der && new X509Certificate(der)
@@ -101,8 +101,8 @@ export function leafOf ({ certificates: [der] }: Bundle): X509Certificate | unde
 }
 
 /**
- * Why a certificate cannot be that of a signer (`isLeaf`) or of the issuer of one, as the end of a sentence. Conditions
- * that are not evaluated are refused.
+ * Returns why a certificate cannot be that of a signer (`isLeaf`) or of its issuer, as the end of a sentence. Refuses
+ * conditions that are not evaluated here.
  */
 export function certificateProblem (certificate: X509Certificate, isLeaf = false): string | undefined {
   const { extensions, extKeyUsage } = ParsedCertificate.parse(certificate.raw)
@@ -114,7 +114,7 @@ export function certificateProblem (certificate: X509Certificate, isLeaf = false
   const seen = new Set<string>()
   for (const { subs: [id, critical, value] } of extensions) {
     const name = id?.toOID() ?? ''
-    // Without a value after it, the second member is the value.
+    // The criticality is optional: without it, the second member is the value.
     const isCritical = value !== undefined && critical?.toBoolean() === true
     if (seen.has(name)) return `has the extension ${name} twice`
     if (name === NAME_CONSTRAINTS) return 'has name constraints, which are not supported'
@@ -126,7 +126,7 @@ export function certificateProblem (certificate: X509Certificate, isLeaf = false
   return undefined
 }
 
-/** Whether a certificate authority has issued a certificate: its name, its key and its right to do so. */
+/** Whether a certificate authority issued a certificate: checks names, the signature, and that it is an authority. */
 function isIssuedBy (certificate: X509Certificate, issuer: X509Certificate): boolean {
   return issuer.ca && certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey)
 }

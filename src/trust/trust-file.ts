@@ -48,8 +48,8 @@ export interface TrustFile {
 }
 
 /**
- * Reads the text of a trust file, and the keys, certificates and scans that it names.
- * @param rootNames names of the roots that there are; undefined allows any
+ * Parses a trust file, and reads the keys, certificates and scans that it names.
+ * @param rootNames names of all roots; undefined allows any
  * @throws ConfigError of one line, with the file and the line
  */
 export async function parseTrust (

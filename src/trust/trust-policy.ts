@@ -16,7 +16,7 @@ export class TrustPolicy extends EventEmitter<{ changed: [] }> {
   /** Results by the revision of all files, and by that of the files that the signature covers. */
   readonly #checked = new LRUCache<string, CheckedSkill>({ max: MAX_RESULTS })
 
-  /** @param givenNameOf returns the name that an operator gave to a root, which may have a number here */
+  /** @param givenNameOf returns the configured name of a root whose name here has a number */
   constructor (files: PolicyFiles, givenNameOf: (root: string) => string | undefined = () => undefined) {
     super()
     this.#files = files
@@ -27,13 +27,13 @@ export class TrustPolicy extends EventEmitter<{ changed: [] }> {
     return this.#files
   }
 
-  /** Puts other files in force. */
+  /** Puts another lock and trust file in force. */
   replace (files: PolicyFiles): void {
     this.#files = files
     this.emit('changed')
   }
 
-  /** Returns the rules for the root of this name. A rule for a given name applies to numbered ones too. */
+  /** Returns the rules for the root of this name. A rule for a configured name applies to numbered ones too. */
   rulesFor (root: string): Rules {
     const { roots } = this.#files.trust ?? {}
     return { ...this.#files, isRequired: (roots?.get(root) ?? roots?.get(this.#givenNameOf(root) ?? '')) === 'require' }
@@ -54,7 +54,7 @@ export class TrustPolicy extends EventEmitter<{ changed: [] }> {
     return checked
   }
 
-  /** The verdict on a revision that was read before; undefined if its signature is not known. */
+  /** Returns the verdict on a revision that was read before; undefined if its check is not kept. */
   judgeRevision (name: string, revision: string, rules: Rules): Verdict | undefined {
     const checked = rules.trust === undefined
       ? { revision, coveredRevision: revision, signature: undefined }

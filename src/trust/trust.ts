@@ -30,7 +30,6 @@ interface TrustOptions extends GuardedOriginOptions {
 
 /** Follows the lock and the trust file of a service, and guards its roots by them. */
 export class Trust extends EventEmitter<{ verdict: [TrustChange] }> {
-  /** The lock and the trust file. */
   readonly files: ReadonlyArray<FollowedFile<unknown>>
   readonly #options: TrustOptions
   /** By the root that each guards. */
@@ -49,7 +48,7 @@ export class Trust extends EventEmitter<{ verdict: [TrustChange] }> {
 
   /**
    * Reads the lock and the trust file for roots of these names.
-   * @throws ConfigError if one of them, or the folder for the copies that they ask for, cannot be used
+   * @throws ConfigError if one of them, or the folder for verified copies, cannot be used
    */
   async prepare (roots: readonly string[]): Promise<readonly Prepared[]> {
     const lock = await this.#options.lock?.prepare()
@@ -59,7 +58,7 @@ export class Trust extends EventEmitter<{ verdict: [TrustChange] }> {
     return [lock ?? [], trust ?? []].flat()
   }
 
-  /** Checks the folder for copies if a root may need it. Numbered names of roots follow rules for others. */
+  /** Checks the folder for copies if these files can refuse a skill, also by a rule for numbered names of roots. */
   async #prepareState (files: PolicyFiles): Promise<void> {
     const isRequired = [...files.trust?.roots.values() ?? []].includes('require')
     if (canRefuse({ ...files, isRequired })) await this.#options.state.prepare()
@@ -79,8 +78,8 @@ export class Trust extends EventEmitter<{ verdict: [TrustChange] }> {
   }
 
   /**
-   * Checks the skills of roots that were not checked yet, and resolves when those that are accepted can be served. A
-   * root that cannot be checked serves nothing; the log and `problem` say so.
+   * Checks the skills of roots that were not checked yet, and resolves when accepted ones can be served. A root that
+   * cannot be checked serves nothing; the log and `problem` say so.
    */
   async check (): Promise<void> {
     const fresh = this.#origins.filter(({ sync }) => sync.status.checked_at === undefined)
@@ -120,7 +119,7 @@ export class Trust extends EventEmitter<{ verdict: [TrustChange] }> {
     await this.check()
   }
 
-  /** What /readyz says while skills cannot be checked. It does not name their root, which not every caller may see. */
+  /** Error for /readyz while skills cannot be checked. It does not name the root, which not every caller may see. */
   get problem (): string | undefined {
     const error = this.#origins.map(({ sync }) => sync.status.error).find((each) => each !== undefined)
     return error && `skills cannot be checked, so they are not served: ${error.message}; the log names their folder`

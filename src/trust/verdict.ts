@@ -12,15 +12,14 @@ import type { TrustFile } from './trust-file.ts'
 
 /** The result of checking the bytes of a skill, which no rule and no time changes. */
 export interface CheckedSkill {
-  /** Of all files. */
+  /** Revision of all files. */
   readonly revision: string
-  /** Of the files that the signature covers. */
+  /** Revision of the files that the signature covers. */
   readonly coveredRevision: string
   /** Undefined without a trust file. */
   readonly signature: SignatureResult | undefined
 }
 
-/** The lock and the trust file that are in force. */
 export interface PolicyFiles {
   readonly lock?: Lock | undefined
   readonly trust?: TrustFile | undefined
@@ -32,30 +31,29 @@ export interface Rules extends PolicyFiles {
   readonly isRequired: boolean
 }
 
-/** Whether rules can refuse a skill. */
 export function canRefuse ({ lock, trust, isRequired }: Rules): boolean {
   return lock !== undefined || isRequired || (trust !== undefined && trust.deny.size > 0)
 }
 
 /** Whether a skill may be served, with the report and the findings about it. */
 export interface Verdict {
-  /** False: no byte of this revision is served. */
+  /** Whether this revision is served; if not, none of its bytes are. */
   readonly isServed: boolean
   /** Why it is refused; undefined for one that is served. */
   readonly reason: Finding | undefined
   readonly report: TrustReport
   /** The reason too. */
   readonly findings: readonly Finding[]
-  /** The revision that may be served: where signatures are required, that of the files that they cover. */
+  /** Revision that may be served: if signatures are required, that of the files that they cover. */
   readonly revision: string
-  /** The time at which the same rules may give another verdict, in milliseconds since 1970. */
+  /** Time at which the same rules may lead to another verdict, in milliseconds since 1970. */
   readonly until: number
 }
 
-/** How long before its expiry a certificate is reported, in milliseconds. */
+/** Time before its expiry at which a certificate is reported, in milliseconds. */
 const WARNING_MS = 30 * 86_400_000
 
-/** Decides whether a revision of a skill may be served now. Everything that serves skills asks it. */
+/** Decides whether a revision of a skill may be served now. All code that serves skills calls it. */
 export function judge (name: string, { revision, coveredRevision, signature }: CheckedSkill, rules: Rules): Verdict {
   const now = Date.now()
   const { lock, trust, isRequired } = rules
@@ -77,7 +75,7 @@ export function judge (name: string, { revision, coveredRevision, signature }: C
   }
 }
 
-/** The verdict on a skill that could not be checked. */
+/** Returns the verdict on a skill that could not be checked. */
 export function unchecked (error: unknown): Verdict {
   const fix = 'Make all files of the skill readable, and remove what agents do not need'
   const reason = finding('trust_unchecked', `the skill could not be checked: ${reasonOf(error)}`, fix)

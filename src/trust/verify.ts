@@ -6,7 +6,7 @@ import type { SkillManager } from '../core/skill-manager.ts'
 import type { TrustPolicy } from './trust-policy.ts'
 import { judge, type PolicyFiles, unchecked, type Verdict } from './verdict.ts'
 
-/** Findings about files that a revision leaves out because this process cannot read them, though another may. */
+/** Codes of findings about files that are missing in a revision because this process cannot read them. */
 const UNREAD: ReadonlySet<string> = new Set<FindingCode>([
   'file_unreadable', 'file_path_too_long', 'main_file_permission_denied', 'main_file_unreadable', 'ignore_file_unusable'
 ])

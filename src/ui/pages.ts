@@ -17,40 +17,40 @@ import {
 import { problemPage } from './pages/problem.ts'
 
 export interface PagesOptions {
-  /** The skills that a request may see. */
+  /** Returns the view of a request. */
   readonly skillsOf: SkillsOf
   /** Validates a skill, as for the catalog. */
   readonly validate: Validator
   readonly version: string
   /** Path prefix of the service. */
   readonly prefix: string
-  /** Pages follow each change by themselves. */
+  /** Whether pages follow each change by themselves. */
   readonly isPreview: boolean
   /** Address of the service as its users type it, without a slash at the end. Default: that of each request. */
   readonly publicUrl?: string | undefined
   readonly readiness: ReadinessParts
-  /** Absent: everybody sees everything, and nobody signs in. */
+  /** Absent if everybody may see everything, and nobody signs in. */
   readonly access?: Pick<Access, 'findToken'> | undefined
   /** Returns the error that the caller of a request may see. */
   readonly translate: (error: unknown, request: FastifyRequest) => unknown
 }
 
-/** A text of a skill, and where it stands; `level` is that of the heading above it. */
+/** Text of a skill and its place; `level` is that of the heading above it. */
 interface ShownText extends Pick<MarkdownContext, 'path' | 'level'> {
   readonly text: string
   readonly manifest: Manifest | undefined
 }
 
-/** A request for a page, and what the page is made with. */
+/** Request for a page, and all that the page is made from. */
 export interface PageRequest extends Pick<PagesOptions, 'validate' | 'readiness'> {
   readonly request: FastifyRequest
   readonly skills: View
-  /** The skill in the address, and the path behind it. */
+  /** Name of the skill in the address, and the path after it. */
   readonly name: string
   readonly path: string
   readonly query: Readonly<Record<string, unknown>>
   readonly addresses: Addresses
-  /** Address of the service as far as it can know: the script puts in that of the browser's address bar. */
+  /** Address of the service as the service sees it; the script replaces it by that in the browser's address bar. */
   readonly base: string
   readonly render: (text: ShownText) => Rendering
 }
@@ -63,7 +63,7 @@ const HEADERS = {
   'x-robots-tag': 'noindex'
 } as const
 
-/** Nothing but the page's own script runs, by its digest: files of skills are on the same origin. */
+/** Returns a policy that only allows the page's own script, by its digest: files of skills have the same origin. */
 function contentSecurityPolicy ({ scriptIntegrity }: Frame['assets']): string {
   return [
     "default-src 'none'", `script-src '${scriptIntegrity}'`, "style-src 'self'", "img-src 'self'", "connect-src 'self'",
@@ -75,7 +75,7 @@ function contentSecurityPolicy ({ scriptIntegrity }: Frame['assets']): string {
 /** Makes a page, in a file of its own. It reads from the core what the routes of the API read. */
 export type PageMaker = (asked: PageRequest) => Promise<Page>
 
-/** Options that all pages have in common. */
+/** Answers requests with pages, with options that all pages share. */
 export class Pages {
   readonly #options: PagesOptions
   readonly #assets = readAssets()
@@ -95,7 +95,7 @@ export class Pages {
     }
   }
 
-  /** An error as a page, for a browser: other clients get the problem that every route gives. */
+  /** Sends an error as a page to a browser; other clients get the problem document of every route. */
   problem (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
     const frame = this.#frameOf(request)
     const { name = '' } = request.params as { readonly name?: string }
@@ -135,7 +135,7 @@ export class Pages {
   }
 }
 
-/** The ETag names everything that the page shows; the page holds it too, for its script. An error has none. */
+/** Sends a page. Its ETag is the digest of all that it shows, and is in the page for its script. Errors have none. */
 function sendPage (reply: FastifyReply, page: Page, frame: Frame): FastifyReply {
   const text = renderPage(page, frame).toString()
   const state = sha256(text)

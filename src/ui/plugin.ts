@@ -20,7 +20,7 @@ const SKILL_READ: RouteReads = { event: 'skill.read', api: 'ui' }
 const FILE_READ: RouteReads = { event: 'skill.file_read', api: 'ui' }
 const LIST_READ: RouteReads = { event: 'skill.list', api: 'ui' }
 
-/** Every page by its address: a new one is a file and a row here. */
+/** Pages by address. A new page is a file and a row here. */
 const PAGES: ReadonlyArray<readonly [address: string, page: PageMaker, reads: RouteReads]> = [
   ['/ui/skills/:name', skill, SKILL_READ],
   ['/ui/skills/:name/changes', changes, SKILL_READ],
@@ -29,18 +29,18 @@ const PAGES: ReadonlyArray<readonly [address: string, page: PageMaker, reads: Ro
   ['/ui/status', status, 'nothing']
 ]
 
-/** Where people look for the list above its pages, and the way to it from there. */
+/** Other addresses at which people expect the list, and the relative path to it from there. */
 const HOMES = { '/ui': './', '/ui/': '../', '/ui/skills': '../', '/ui/skills/': '../../' } as const
 
 /**
- * The catalog for people: `forBrowsers` answers them at an address that answers programs too, and `routes` are all
- * pages below `/ui/`.
+ * Creates the catalog for people: `forBrowsers` are options of a route that answers programs too, and `routes`
+ * registers all pages below `/ui/`.
  */
 export function catalogPages (options: PagesOptions) {
   const pages = new Pages(options)
 
   async function errorHandler (error: FastifyError, request: FastifyRequest, reply: FastifyReply) {
-    // Thrown on to the handler of the service, which knows the form for other clients.
+    // The handler of the service knows the form for other clients.
     if (!prefersPage(request)) throw error
     return pages.problem(error, request, reply)
   }
@@ -59,9 +59,9 @@ export function catalogPages (options: PagesOptions) {
         if (request.url === '*') return
         addVary(reply, 'Accept')
         if (!prefersPage(request)) return
-        // It has entries, as the list of the API has.
+        // Like the list of the API, the page reads entries.
         if (request.server.isUnderPressure()) throw overloadError.busy()
-        // Relative links need the slash.
+        // Relative links only work with a slash at the end.
         if (request.url.split('?', 1)[0]?.endsWith('/') === false) {
           await redirect(`${basename(options.prefix)}/`, request, reply)
         } else await pages.answer(request, reply, list)
@@ -80,7 +80,7 @@ export function catalogPages (options: PagesOptions) {
       }
       if (options.access !== undefined) signInRoutes(app, { ...options, pages, access: options.access })
       await app.register(assets)
-      // For an address that leads nowhere too, the error handler of these routes decides on the form.
+      // The error handler of these routes also decides on the form of the answer for an unknown address.
       await app.register(async (below) => {
         below.setNotFoundHandler(() => { throw new HttpProblem('route_not_found') })
       }, { prefix: '/ui' })
@@ -88,16 +88,16 @@ export function catalogPages (options: PagesOptions) {
   }
 }
 
-/** Style, script and icon, under addresses that change with their content. */
+/** Serves style, script and icon, under addresses that change with their content. */
 const assets: FastifyPluginAsync = async function assets (app) {
-  // The page that refuses a caller has a style too.
+  // The page that refuses a caller needs its style, too.
   app.addHook('onRoute', (route) => { Object.assign(route.config ??= {}, { isOpen: true }) })
   await app.register(fastifyStatic, {
     root: ASSETS_FOLDER,
     prefix: `/${readAssets().path}`,
     wildcard: false,
     decorateReply: false,
-    // Nothing in an answer depends on the time of a file, which differs between replicas.
+    // Headers must not depend on the time of a file, which differs between replicas.
     etag: false,
     lastModified: false,
     maxAge: '365d',
@@ -109,7 +109,7 @@ const assets: FastifyPluginAsync = async function assets (app) {
   })
 }
 
-/** To another address of the same page, with what was asked of it. */
+/** Redirects to another address of the same page, and keeps the query. */
 async function redirect (address: string, { url }: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
   const query = url.indexOf('?')
   return reply.redirect(query === -1 ? address : address + url.slice(query), 308)

@@ -6,35 +6,35 @@ import { MAX_QUERY_CODE_POINTS } from '../schemas/catalog.ts'
 import { type EntryVerdicts, type Outcome, parseTargets, type TargetName } from '../verdicts/index.ts'
 import type { Addresses } from './pages/layout.ts'
 
-/** Which skills are listed: those that are valid, have warnings, or have errors. */
+/** Filters of the list: skills that are valid, have warnings, or have errors. */
 export const CHOICES = ['valid', 'warnings', 'errors'] as const
 type Choice = typeof CHOICES[number]
 
-/** What the address of a list asks for. */
+/** Parameters in the address of a list. */
 export interface ListQuestion {
   readonly query: string
   readonly choice: Choice | undefined
   /** Name of a root. */
   readonly root: string | undefined
-  /** Whose rules decide on `choice`. */
+  /** Target whose rules decide on `choice`. */
   readonly target: TargetName | undefined
   readonly cursor: string | undefined
 }
 
-/** What each choice is in an address: `?valid=false`. */
+/** Parameter of each choice in an address, such as `?valid=false`. */
 export const CHOICE_PARAMETERS = {
   valid: ['valid', 'true'],
   warnings: ['severity', 'warning'],
   errors: ['valid', 'false']
 } as const satisfies Record<Choice, readonly [name: string, value: string]>
 
-/** How many of these skills are valid, as the index has them. */
+/** Counts the skills that are valid by the index. */
 export function countValid (skills: Pick<View, 'findIndexed'>, names: readonly string[]): number {
   return names.filter((name) => skills.findIndexed(name)?.valid === true).length
 }
 
 /**
- * Other parameters are left alone, as web servers do.
+ * Reads the parameters of a list. Ignores others, as web servers do.
  * @throws HttpProblem for a search that is too long
  */
 export function readQuestion (parameters: Readonly<Record<string, unknown>>): ListQuestion {
@@ -56,7 +56,7 @@ export function readQuestion (parameters: Readonly<Record<string, unknown>>): Li
   }
 }
 
-/** The address of the list that a question asks for, on its first page unless it has a cursor. */
+/** Returns the address of a list, of its first page unless there is a cursor. */
 export function listAddress (
   addresses: Addresses, { query, choice, root, target, cursor }: Partial<ListQuestion>
 ): string {
@@ -70,7 +70,7 @@ export function listAddress (
   return parameters.size === 0 ? addresses.home : `${addresses.home}?${parameters.toString()}`
 }
 
-/** How the list is chosen: by what the index knows, or by reading entries. */
+/** Returns how the list is filtered: by the index, or by reading entries. */
 export function filterOf (
   { choice, target }: ListQuestion
 ): { readonly valid?: boolean, readonly filter?: EntryFilter<EntryVerdicts> } {

@@ -18,7 +18,7 @@ interface SignInOptions {
   readonly publicUrl?: string | undefined
 }
 
-/** A form in which people sign in to the pages with their token, which a cookie keeps, and out again. */
+/** Registers the form by which people sign in to the pages with their token, which a cookie keeps, and out again. */
 export function signInRoutes (app: FastifyInstance, { pages, access, prefix, publicUrl }: SignInOptions): void {
   const config = { isOpen: true, reads: 'nothing' } as const
   const options = { schema: { hide: true }, config, onRequest: refuseOtherSites }
@@ -42,7 +42,7 @@ export function signInRoutes (app: FastifyInstance, { pages, access, prefix, pub
     if (!found.scopes.has(READ_SCOPE)) {
       return await showForm(request, reply, `This token may not read skills: it lacks the scope ${READ_SCOPE}`)
     }
-    // A proxy with TLS speaks plain HTTP to the service; the browser says how it speaks.
+    // Behind a proxy with TLS, the service gets plain HTTP; `Origin` has the browser's scheme.
     const secure = [request.headers.origin, publicUrl].some((address) => address?.startsWith('https:'))
     const expires = found.expiresAt === undefined ? {} : { expires: new Date(found.expiresAt) }
     setCookie(reply, token, { httpOnly: true, sameSite: 'strict', secure, ...expires })
@@ -65,13 +65,13 @@ export function signInRoutes (app: FastifyInstance, { pages, access, prefix, pub
   }
 }
 
-/** Refuses a form of another site, which could sign a person in as somebody else. */
+/** Refuses a form that another site sent, which could sign a person in as somebody else. */
 async function refuseOtherSites ({ headers: { origin }, host, method }: FastifyRequest): Promise<void> {
   if (method !== 'POST' || origin === undefined || origin.replace(/^https?:\/\//, '') === host) return
   throw new HttpProblem('origin_not_allowed', 'The form was sent by another site')
 }
 
-/** The form that takes a token. @param problem why the last one was refused */
+/** @param problem reason why the last token was refused */
 function signInPage (problem?: string): Page {
   return {
     title: 'Sign in – Skills',

@@ -1,13 +1,13 @@
 import { shellWord } from '../operator/shell-word.ts'
 
-/** A client, and what its user types or pastes to use a skill, or all of them. */
+/** Client, and the text that its user types or pastes to use one skill, or all. */
 export interface Snippet {
-  /** Stable, for ids. */
+  /** Stable name, for ids in HTML. */
   readonly id: string
   readonly client: string
-  /** Which file the text belongs into, or what it does. */
+  /** File that the text belongs into, or what the text does. */
   readonly where: string
-  /** How the client comes to the skill, which may leave it out. */
+  /** API through which the client gets the skill; it may not offer every skill. */
   readonly through: 'rest' | 'main file' | 'archive' | 'discovery' | 'mcp'
   readonly text: string
 }
@@ -17,9 +17,9 @@ type Row = readonly [
 ]
 
 /**
- * How each client comes to a skill.
+ * Returns the snippets of all clients.
  * @param base address of the service, without a slash at the end
- * @param name of the skill; undefined for all skills
+ * @param name name of the skill; undefined for all skills
  */
 export function snippets (base: string, name?: string): readonly Snippet[] {
   const url = `${base}/mcp`

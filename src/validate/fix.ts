@@ -28,7 +28,7 @@ interface Fields {
   readonly items: YAMLMap.Parsed<ParsedNode, ParsedNode | null>['items']
 }
 
-/** A part of the source that is replaced, by its offsets. */
+/** Replacement of a part of the source, by its offsets. */
 type Edit = readonly [start: number, end: number, text: string]
 
 /** Returns edits that are certain, and the values of the frontmatter after them; undefined if there are none. */
@@ -36,7 +36,7 @@ type Fix = (fields: Fields, folder: string) => { edits: readonly Edit[], values:
 
 const FIXES: readonly Fix[] = [quoteImplicitTypes, renameFields, writeName, joinTools]
 
-/** Fixes what is certain in the text of a main file. `left` says why its frontmatter was left as it is. Pure. */
+/** Fixes what is certain in the text of a main file. `left` is the reason if its frontmatter was not changed. Pure. */
 export function fixText (text: string, folder: string): { readonly text: string, readonly left?: string } {
   const plain = text.replace(BYTE_ORDER_MARKS, '').replaceAll(LINE_END, '\n')
   const bytes = Buffer.from(plain)
@@ -117,7 +117,7 @@ function apply (fix: Fix, fields: Fields, folder: string): Fields {
   return after !== undefined && isDeepStrictEqual(after.values, values) ? after : fields
 }
 
-/** Puts text that some readers take for a date, a number or a truth value in quotes. */
+/** Quotes text that some readers take for a date, a number or a boolean. */
 function quoteImplicitTypes ({ document, values }: Fields): ReturnType<Fix> {
   const edits: Edit[] = []
   visit(document, {
@@ -140,7 +140,7 @@ function renameFields ({ values, items }: Fields): ReturnType<Fix> {
   return { edits, values: Object.fromEntries(entries) }
 }
 
-/** Writes the folder's name, where it is a valid one. */
+/** Sets `name` to the folder's name, if that is valid. */
 function writeName ({ source, values, items }: Fields, folder: string): ReturnType<Fix> {
   if (!isValidName(folder) || values['name'] === folder) return undefined
   const named = { ...values, name: folder }
@@ -154,7 +154,7 @@ function writeName ({ source, values, items }: Fields, folder: string): ReturnTy
   return { edits: [[start, end, isEmpty ? ` ${text}` : text]], values: named }
 }
 
-/** Writes `allowed-tools` as one text. Lists with comments or blanks in them are left alone. */
+/** Writes `allowed-tools` as one string. Skips lists with comments, or with whitespace in a tool. */
 function joinTools ({ source, values, items }: Fields): ReturnType<Fix> {
   const { key, value } = items.find(({ key }) => isScalar(key) && key.value === 'allowed-tools') ?? {}
   if (key === undefined || !isSeq(value) || value.items.length === 0) return undefined

@@ -11,30 +11,29 @@ export const SEVERITIES: readonly FindingSeverity[] = ['error', 'warning', 'info
 export const FAIL_ON = ['error', 'warning', 'info', 'never'] as const
 export type FailOn = typeof FAIL_ON[number]
 
-/** One skill in a report. */
 export interface SkillReport {
-  /** Its folder as the caller's paths name it, with `/` between segments. */
+  /** Path of the skill's folder in the report, with `/` between segments. */
   readonly path: string
   readonly skill: CatalogSkill
   /** Null when its files cannot be listed. */
   readonly revision: string | null
   readonly verdicts: readonly TargetVerdict[]
-  /** Those that are to be reported. */
+  /** Findings that are reported. */
   readonly findings: readonly Finding[]
   readonly tokens: () => TokenEstimate
 }
 
 export interface Totals {
   skills: number
-  /** Findings by severity, reported or not. */
+  /** Numbers of findings by severity, reported or not. */
   error: number
   warning: number
   info: number
-  /** Findings that a baseline accepts; counted nowhere else. */
+  /** Number of findings that a baseline accepts; they are counted nowhere else. */
   accepted: number
 }
 
-/** Writes a report piece by piece: nothing of a skill is kept. */
+/** Writes a report skill by skill, and keeps none of them. */
 export interface Reporter {
   readonly skill: (report: SkillReport) => void
   readonly end?: (totals: Totals) => void
@@ -70,7 +69,7 @@ const COLORS: Readonly<Record<FindingSeverity | 'dim', string>> = {
 }
 const MAX_NAMED_CLIENTS = 3
 
-/** For people: a line for each finding, its fix below, and the totals last. */
+/** Writes text for people: a line for each finding, its fix below, and the totals last. */
 function reportText ({ print, targets, hasColor }: ReporterOptions): Reporter {
   const explained = new Set<string>()
   let listed = 0
@@ -126,7 +125,7 @@ function shown (path: string): string {
   return /^(?:::|##)/.test(text) ? `./${text}` : text
 }
 
-/** For programs: one JSON object, the skills in the shape of `POST /validate`. */
+/** Writes one JSON object for programs, with the skills in the shape of `POST /validate`. */
 function reportJson ({ print }: ReporterOptions): Reporter {
   let separator = '\n'
   print('{"skills":[')
@@ -143,7 +142,7 @@ function reportJson ({ print }: ReporterOptions): Reporter {
   }
 }
 
-/** Annotations of GitHub Actions: workflow commands, one in each line. */
+/** Writes annotations of GitHub Actions: one workflow command per line. */
 function reportAnnotations ({ print }: ReporterOptions): Reporter {
   const data = (text: string) => printable(text).replaceAll('%', '%25')
   const property = (text: string) => data(text).replaceAll(':', '%3A').replaceAll(',', '%2C')
@@ -162,10 +161,10 @@ function reportAnnotations ({ print }: ReporterOptions): Reporter {
 /** Most results in a run that GitHub's code scanning accepts. */
 const MAX_RESULTS = 25_000
 const SCHEMA = 'https://json.schemastore.org/sarif-2.1.0.json'
-/** What ends the text of a link (SARIF 2.1.0 §3.11.6), and the backslashes before it, which may escape it. */
+/** End of a link's text (SARIF 2.1.0 §3.11.6), and the backslashes before it, which may escape it. */
 const LINK_TEXT_END = /(?<!\\)((?:\\\\)*)\]\(/g
 
-/** SARIF 2.1.0, for code scanning: one run, a rule for each code. */
+/** Writes SARIF 2.1.0, for code scanning: one run, with a rule for each code. */
 function reportSarif ({ print }: ReporterOptions): Reporter {
   let count = 0
   const rules = Object.entries(FINDINGS).map(([code, [severity, summary]]) => {

@@ -8,23 +8,23 @@ import type { SkillManager } from '../core/skill-manager.ts'
 import { estimateTokens, subjectOf, type TargetName, validateFindings, verdictsOn } from '../verdicts/index.ts'
 import { type FailOn, type Reporter, SEVERITIES, type Totals } from './report.ts'
 
-/** Skills of one folder, while a command reads them. */
+/** Skills of one folder that a command has opened. */
 export interface OpenedSkills {
   readonly folder: string
   readonly skills: SkillManager
   /** Names of the skills to read. */
   readonly names: readonly string[]
-  /** Whether the caller has named this skill, and not the folder. */
+  /** Whether the caller named this skill, rather than its folder. */
   readonly isOneSkill: boolean
   /** Returns the path of a skill in reports. */
   readonly pathOf: (skillPath: string, name: string) => string
 }
 
 interface ValidateOptions {
-  /** The clients that decide on severities. Undefined when none was chosen. */
+  /** Targets that decide on severities; undefined if none was chosen. */
   readonly targets: readonly TargetName[] | undefined
   readonly reporter: Reporter
-  /** Findings of at least this severity are reported. */
+  /** Lowest severity that is reported. */
   readonly reportFrom?: FailOn
   /** Whether the baseline accepts a finding of the skill with this path. */
   readonly accepts?: (path: string, code: string) => boolean

@@ -10,31 +10,31 @@ import { targetFindings } from './rules/rules.ts'
 import { frontmatterOf, type Subject } from './subject.ts'
 import { OUTCOMES, type Outcome, outcomesOf, TARGET_NAMES, TARGETS, type TargetName } from './targets.ts'
 
-/** What one target does with a skill. */
+/** Outcome of a skill for one target. */
 export interface TargetVerdict {
   readonly target: TargetName
   readonly verdict: Outcome
-  /** Codes of the findings that it rests on; absent when it is `ok`. */
+  /** Codes of the findings that lead to the outcome; absent for `ok`. */
   readonly because?: readonly string[]
   /** The day on which the target's rules were read. */
   readonly read: string
 }
 
 export interface Verdicts {
-  /** In the order of TARGETS, one for each target that was chosen. */
+  /** Verdicts of the chosen targets, in the order of TARGETS. */
   readonly targets: readonly TargetVerdict[]
-  /** One for each mistake, in the order in which an author should fix them. */
+  /** Findings, one for each mistake, in the order in which an author should fix them. */
   readonly findings: readonly Finding[]
 }
 
-/** The target that counts when none is chosen. */
+/** Targets that decide if none is chosen. */
 const DEFAULT_TARGETS: readonly TargetName[] = ['spec']
 
 /** A finding, and its outcome for each target that has a rule for it. */
 export interface ValidatedFinding {
   readonly found: Finding
   readonly outcomes: Map<TargetName, Outcome>
-  /** Whether clients decide on its severity. One without outcomes concerns every reader, and keeps its own. */
+  /** Whether targets decide on its severity. A finding without outcomes concerns every reader, and keeps its own. */
   readonly isOfTargets: boolean
 }
 

@@ -15,11 +15,11 @@ export const VSCODE_FIELDS: ReadonlySet<string> =
 /** Characters that Gemini CLI replaces in a name. */
 export const NOT_FOR_PATHS = /[:\\/<>*?"|]/
 
-/** Facts about a skill that an outcome may need besides the code of a finding. */
+/** Conditions on a skill that an outcome may have besides the code of a finding. */
 export const CONDITIONS = {
   main_file_not_lower_case: ({ skill }) => basename(skill.metadata.path) !== 'skill.md',
   name_not_letters: ({ skill: { metadata: { name } } }) => /[^\p{L}\p{N}-]/u.test(name) || name !== name.toLowerCase(),
-  // A number or date is text to some readers.
+  // Some readers read a number or a date as text.
   name_differs_from_folder: ({ skill: { frontmatter, metadata } }) => String(own(frontmatter, 'name'))
     .trim() !== basename(metadata.skillPath),
   name_has_reserved_word: ({ skill }) => RESERVED_WORD.test(skill.metadata.name),
@@ -28,7 +28,7 @@ export const CONDITIONS = {
   field_is_no_scalar: ({ skill }, { field = '' }) => typeof own(skill.frontmatter, field) === 'object',
   field_unknown_to_vscode: ({ skill }) => Object.keys(skill.frontmatter)
     .some((field) => !KNOWN_FIELDS.has(field) && !VSCODE_FIELDS.has(field)),
-  // What Claude Code lists of a skill is both texts together.
+  // Claude Code lists both texts together.
   listing_too_long: ({ skill: { frontmatter } }) => MAX_CLAUDE_LISTING_CHARACTERS <
     countCodePoints(ownText(frontmatter, 'description')) + countCodePoints(ownText(frontmatter, 'when_to_use')),
   description_has_line_break: ({ skill }) => skill.metadata.description.includes('\n'),

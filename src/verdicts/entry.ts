@@ -10,12 +10,12 @@ import type { Subject } from './subject.ts'
 import type { TargetName } from './targets.ts'
 import { estimateTokens, type TokenEstimate } from './tokens.ts'
 
-/** What an entry of the catalog has besides the skill's content. */
+/** Findings, token estimate, trust report and verdicts in an entry of the catalog. */
 export interface EntryVerdicts extends ValidatedEntry {
   readonly tokens: TokenEstimate
-  /** Where the skill comes from; absent without a lock and a trust file. */
+  /** Report of the trust policy; absent without a lock and a trust file. */
   readonly trust?: TrustReport
-  /** Only for targets that were chosen. */
+  /** Verdicts of the chosen targets; absent if none was chosen. */
   readonly targets?: readonly TargetVerdict[]
 }
 
@@ -24,9 +24,9 @@ type OriginOf = (state: SkillState) => Promise<{ readonly report: TrustReport, r
 /** Validates an entry, for all APIs. */
 export type Validator = (state: EntryState, targets?: readonly TargetName[]) => Promise<EntryVerdicts>
 
-/** @param originOf what a lock and a trust file say of a skill */
+/** @param originOf returns the report of a lock and a trust file */
 export function createValidator (originOf?: OriginOf): Validator {
-  // A page of the catalog asks for many at the same time: one after the other, others are answered in between.
+  // A page of the catalog validates many skills; one at a time, other requests are answered in between.
   const limitValidations = pLimit(1)
   const validate = async (state: EntryState) => {
     const subject = await subjectOf(state)
@@ -36,11 +36,11 @@ export function createValidator (originOf?: OriginOf): Validator {
       return { validated, tokens, untargeted: { tokens, findings: verdictsOn(validated).findings } }
     })
   }
-  /** By what is the same while no file of a skill changes. */
+  /** Results by an object that stays the same while no file of the skill changes. */
   const known = new WeakMap<object, ReturnType<typeof validate>>()
   return async (state, targets) => {
     const key = state.manifest ?? state.fileFindings
-    // Which skills of its name a skill hides depends on the caller: such findings are not kept.
+    // Which skills of its name a skill shadows depends on the caller, so such findings are not kept.
     const isForAll = state.skill.findings.every(({ code }) => code !== 'shadowed')
     const made = (isForAll ? known.get(key) : undefined) ?? validate(state)
     if (isForAll) known.set(key, made)
@@ -57,14 +57,14 @@ export function createValidator (originOf?: OriginOf): Validator {
   }
 }
 
-/** A state of which the files need not have been read. */
+/** State whose files may not have been read. */
 type ReadState = Omit<EntryState, 'manifest'> & { readonly manifest: FileList | undefined }
 
 /** Collects what verdicts rest on, for a skill of a catalog or one that was sent. */
 export async function subjectOf ({ skill, manifest, mainFile, fileFindings }: ReadState): Promise<Subject> {
   const otherFindings = [...fileFindings]
   if (manifest !== undefined && mainFile !== undefined) {
-    // Loads the SDK of MCP, which decides for its clients.
+    // This loads the SDK of MCP, which decides for its clients.
     const { checkEligibility } = await import('./rules/mcp-list.ts')
     const { findings } = await checkEligibility(skill, manifest, mainFile)
     const reasons = findings.filter((found) => !skill.findings.includes(found))

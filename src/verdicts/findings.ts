@@ -3,7 +3,7 @@ import { MAX_TEXT_FILE_BYTES } from '../core/shared/limits.ts'
 import { grouped as n } from '../core/shared/text.ts'
 import * as limits from './limits.ts'
 
-/** Every kind of finding that verdicts rest on: those of the core, and those that only some clients mind. */
+/** All findings that verdicts depend on: those of the core, and those that matter only to some targets. */
 export const FINDINGS = {
   ...CORE_FINDINGS,
 

@@ -1,25 +1,25 @@
-/** Limits of the clients that skills are made for, with their units. */
+/** Limits of clients that read skills. */
 
-/** Claude Code cuts a description, together with `when_to_use`, after so many characters. */
+/** Characters after which Claude Code cuts `description` and `when_to_use` together. */
 export const MAX_CLAUDE_LISTING_CHARACTERS = 1_536
 
-/** What upload services are said to take: bytes of the whole skill (Anthropic), files and bytes in a file (OpenAI). */
+/** Documented limits of upload services: bytes of the whole skill (Anthropic), files and bytes in a file (OpenAI). */
 export const MAX_UPLOAD_BYTES = 30_000_000
 export const MAX_UPLOAD_FILES = 500
 export const MAX_UPLOAD_FILE_BYTES = 25_000_000
-/** Largest ZIP of a skill that OpenAI takes. */
+/** Largest ZIP of a skill that OpenAI accepts, in bytes. */
 export const MAX_UPLOAD_ZIP_BYTES = 50_000_000
 
-/** Most files of a skill that `skills/list` has an entry for: a client takes the whole listing or nothing. */
+/** Most files of a skill in `skills/list`: a client takes the whole listing or nothing. */
 export const MAX_MCP_LISTED_FILES = 5_000
 
-/** What hosts of the MCP Skills extension have to support for one skill, in files and bytes. */
+/** Files and bytes of one skill that hosts of the MCP Skills extension must support. */
 export const MCP_ADVISED_SKILL_FILES = 512
 export const MCP_ADVISED_SKILL_BYTES = 16 * 1_048_576
 
 /**
- * What the clients of the well-known indexes take: UTF-16 units of a description, files and bytes of an unpacked
- * archive; and the size after which one client cuts a file.
+ * Limits of the clients of the well-known indexes: UTF-16 units of a description, files and bytes of an unpacked
+ * archive, and the bytes after which one client cuts a file.
  */
 export const MAX_DISCOVERY_DESCRIPTION_UNITS = 1024
 export const MAX_DISCOVERY_FILES = 1_000

@@ -2,13 +2,13 @@ import { locateFrontmatter } from '../core/format/fences.ts'
 import { MAX_FRONTMATTER_BYTES } from '../core/shared/limits.ts'
 import type { CatalogSkill, Finding, ListedFile } from '../core/shared/skill.ts'
 
-/** One state of a skill, on a disk or sent by a client. */
+/** One state of a skill to validate, on a disk or sent by a client. */
 export interface Subject {
-  /** As the catalog knows it; its findings are those of the main file. */
+  /** Skill as the catalog has it, with the findings of its main file. */
   readonly skill: CatalogSkill
-  /** The bytes of the main file; undefined when they cannot be read. */
+  /** Bytes of the main file; undefined if they cannot be read. */
   readonly mainFile: Buffer | undefined
-  /** All files that are served; undefined when nobody knows them, as for a SKILL.md that was sent alone. */
+  /** Files that are served; undefined if they are not known, as for a SKILL.md that was sent alone. */
   readonly files: readonly ListedFile[] | undefined
   /** Findings on its files, and those of MCP and discovery. */
   readonly otherFindings: readonly Finding[]

@@ -44,11 +44,11 @@ export const TARGET_NAMES = Object.keys(TARGETS) as readonly TargetName[]
 
 const CLIENTS: ReadonlyArray<readonly [TargetName, Client]> = TARGET_NAMES.map((name) => [name, TARGETS[name]])
 
-/** Targets that mostly agree. A caller may choose a group by its name. */
+/** Groups of targets that mostly agree; a caller may choose a group by its name. */
 export const TARGET_GROUPS = Object.fromEntries(GROUPS.map((group) =>
   [group, CLIENTS.flatMap(([name, client]) => client.group === group ? name : [])]))
 
-/** What a caller may write besides aliases. */
+/** Words that callers may use for targets, besides aliases. */
 export const TARGET_WORDS = [...TARGET_NAMES, ...GROUPS, 'all'] as const
 
 const BY_WORD: ReadonlyMap<string, readonly TargetName[]> = new Map([
@@ -57,7 +57,7 @@ const BY_WORD: ReadonlyMap<string, readonly TargetName[]> = new Map([
   ...CLIENTS.flatMap(([name, { aliases = [] }]) => [name, ...aliases].map((word) => [word, [name]] as const))
 ])
 
-/** What one target does with a finding, and the fact about the skill that this needs. */
+/** Outcome of a finding for one target, with its condition on the skill, if there is one. */
 export interface PossibleOutcome {
   readonly target: TargetName
   readonly outcome: Outcome
@@ -84,7 +84,7 @@ export function outcomesOf (code: string): readonly PossibleOutcome[] {
 
 /**
  * Reads a list of targets: names, aliases or groups with commas between them, or `all`. `_` counts as `-`.
- * @returns in the order of TARGETS, each once; or the word that names no target
+ * @returns the targets in the order of TARGETS, each once; or the word that is not a target
  */
 export function parseTargets (text: string): readonly TargetName[] | { readonly unknown: string } {
   const words = text.split(',').map((word) => word.trim()).filter((word) => word !== '')

@@ -4,15 +4,15 @@ import { locateFrontmatter } from '../core/format/fences.ts'
 import type { SkillMetadata } from '../core/shared/skill.ts'
 import { bytesOf, type Subject } from './subject.ts'
 
-/** About how many tokens a skill costs a model, rounded to two digits. */
+/** Estimate of the tokens that a skill costs a model, rounded to two digits. */
 export interface TokenEstimate {
   /** Name and description, which a list costs in each turn. */
   readonly listed: number
-  /** The body, once the skill is in use; null when SKILL.md cannot be read. */
+  /** Body, which counts once the skill is in use; null if SKILL.md cannot be read. */
   readonly body: number | null
   /** SKILL.md and all other text files: the most that it may cost. Null when the files are not known. */
   readonly all_files: number | null
-  /** How the figures were made. */
+  /** Method of the estimate. */
   readonly method: string
 }
 

@@ -25,18 +25,18 @@ import { compareCodePoints } from '../core/shared/text.ts'
 import { subjectOf } from './entry.ts'
 import type { Subject } from './subject.ts'
 
-/** Bytes of a packed file that give more than HEAD_BYTES of it, whatever they are. */
+/** Packed bytes of a file that always unpack to more than HEAD_BYTES. */
 const PACKED_HEAD_BYTES = 2 * HEAD_BYTES
 
-/** Links that lead to links are followed so far. */
+/** Most links in a chain that are followed. */
 const MAX_LINKS = 8
 
 /** The name of a skill without one. */
 const NAMELESS = 'skill'
 
 /**
- * A SKILL.md that was sent alone. Nobody knows the other files, so that no link is checked.
- * @param folder the name of its folder; without one, the name in the frontmatter is taken for it
+ * Returns the subject for a SKILL.md that was sent alone. Its other files are not known, so no reference is checked.
+ * @param folder name of its folder; default: the name in the frontmatter
  */
 export async function subjectOfMainFile (bytes: Buffer, folder: string | undefined): Promise<Subject> {
   const main = bytes.length > MAX_MAIN_FILE_BYTES ? undefined : { name: 'SKILL.md', content: new FileContent(bytes) }
@@ -45,8 +45,8 @@ export async function subjectOfMainFile (bytes: Buffer, folder: string | undefin
 }
 
 /**
- * A skill in a ZIP, at its root or in its one folder. SKILL.md is unpacked, up to MAX_MAIN_FILE_BYTES; of the other
- * files names, sizes and first bytes are read. Nothing is written.
+ * Returns the subject for a skill in a ZIP, at its root or in its only folder. Unpacks SKILL.md up to
+ * MAX_MAIN_FILE_BYTES, and only the first bytes of other files. Writes nothing.
  * @throws {ArchiveError}
  */
 export async function subjectOfArchive (bytes: Buffer, folder: string | undefined): Promise<Subject> {

@@ -13,36 +13,35 @@ import {
   DISCOVERY_SCHEMA_ID, type DiscoveryIndexSchema, type LegacyDiscoveryIndexSchema
 } from '../schemas/well-known.ts'
 
-/** Digests of archives kept by revision. About 250 bytes each. */
+/** Digests of archives that are kept by revision, about 250 bytes each. */
 const MAX_CACHED_ARCHIVE_DIGESTS = 20_000
 
-/** Errors of a state of a skill that is not there for the caller. Others say that the disk fails. */
+/** Codes of errors for a state that does not exist for the caller. Other codes mean that the disk fails. */
 const NOT_SERVED: ReadonlySet<SkillErrorCode> = new Set(['invalid_skill_name', 'revision_changed', 'skill_not_found'])
 
-/** Clients ask for the main file under this name, whatever it is called on the disk. */
+/** Name by which clients request the main file, whatever it is called on the disk. */
 const MAIN_FILE = 'SKILL.md'
 
 export type DiscoveryIndex = Static<typeof DiscoveryIndexSchema>
 export type LegacyDiscoveryIndex = Static<typeof LegacyDiscoveryIndexSchema>
 
-/** For addresses that name their digest. Not `public`: a cache behind an authenticating proxy keeps nothing. */
+/** `Cache-Control` of addresses with digests. Not `public`: a cache behind an authenticating proxy keeps nothing. */
 export const IMMUTABLE = 'max-age=31536000, immutable'
 
-/** Both indexes, of the same skills. */
 interface DiscoveryIndexes {
   readonly '0.2.0': DiscoveryIndex
   readonly '0.1.0': LegacyDiscoveryIndex
 }
 
-/** The entries of one state of a skill in the indexes; empty for a skill that clients do not take. */
+/** Entries of one state of a skill in the indexes; empty for a skill that clients do not accept. */
 interface Entries {
   readonly entry?: DiscoveryIndex['skills'][number]
   readonly legacyEntry?: LegacyDiscoveryIndex['skills'][number]
-  /** For a skill whose files are still being read: the next index may have it. */
+  /** Whether files of the skill are still being read; the next index may have it. */
   readonly isPending?: boolean
 }
 
-/** What an address of the index 0.2.0 leads to: the main file of a skill that is nothing else, or an archive. */
+/** Content at an address of the index 0.2.0: the main file of a skill that has no other file, or an archive. */
 export type Artifact =
   { readonly revision: string, readonly content: FileContent } |
   { readonly revision: string, readonly archive: ZipArchive }
@@ -50,13 +49,13 @@ export type Artifact =
 type DiscoverySkills = Pick<View, 'at' | 'keptRevisions' | 'list' | 'read'>
 
 /**
- * The well-known indexes. A digest in an index is of all bytes of an archive, so the first index reads every file of
- * every skill. Later ones are the same objects while the revision of the catalog is the same.
+ * Makes the well-known indexes. An index has the digests of whole archives, so the first one reads every file of every
+ * skill. Later ones are the same objects while the revision of the catalog is the same.
  */
 export class Discovery {
   readonly #skills: DiscoverySkills
   readonly #isComplete: boolean
-  /** By revision, from which the bytes of an archive follow. */
+  /** Digests of archives by revision, which determines their bytes. */
   readonly #archiveDigests = new LRUCache<string, Promise<string>>({ max: MAX_CACHED_ARCHIVE_DIGESTS })
   readonly #entries = new WeakMap<Manifest, { readonly skill: CatalogSkill, readonly entries: Entries }>()
   /** The entries of the last index, by name. */
@@ -64,33 +63,33 @@ export class Discovery {
   #making: Promise<DiscoveryIndexes> | undefined
   #made: { readonly revision: string | undefined, readonly indexes: DiscoveryIndexes } | undefined
 
-  /** @param isComplete whether indexes wait for skills that take long to be read; otherwise they leave these out */
+  /** @param isComplete whether indexes wait for skills that take long to read, rather than leave them out */
   constructor (skills: DiscoverySkills, { isComplete = false } = {}) {
     this.#skills = skills
     this.#isComplete = isComplete
   }
 
   /**
-   * @param revision of the whole catalog, as far as it is known
+   * @param revision returns the revision of the whole catalog, if it is known
    * @throws {SkillError} without a root
    */
   async indexes (revision?: () => string | undefined): Promise<DiscoveryIndexes> {
-    // A root that was empty and goes away leaves the revision of the catalog as it is.
+    // The revision of the catalog does not change if an empty root disappears; `list` throws then.
     await this.#skills.list()
     const before = revision?.()
     if (before !== undefined && this.#made?.revision === before) return this.#made.indexes
     this.#making ??= this.#make().finally(() => { this.#making = undefined })
     const indexes = await this.#making
-    // Made while the catalog changed, they may be of neither revision.
+    // Indexes that were made while the catalog changed may match neither revision.
     const isWhole = ![...this.#known.values()].some(({ isPending }) => isPending === true)
     this.#made = { indexes, revision: isWhole && revision?.() === before ? before : undefined }
     return indexes
   }
 
   /**
-   * The indexes of one skill alone: empty where a version does not list it.
-   * @param base where the addresses of the index 0.2.0 lie, relative to it
-   * @throws {SkillError} without the skill
+   * Returns the indexes of one skill: empty if a version does not list it.
+   * @param base address of the artifacts, relative to the index 0.2.0
+   * @throws {SkillError} if there is no such skill
    */
   async indexesOf (name: string, base: string): Promise<DiscoveryIndexes> {
     const { entry, legacyEntry } = await this.#skills.read(name, (state) => this.#entriesIn(state))
@@ -105,7 +104,7 @@ export class Discovery {
   }
 
   /**
-   * What an address of the index 0.2.0 names: of the skill as it is now, or of a revision that is kept.
+   * Finds what an address of the index 0.2.0 names, in the present revision of the skill or in one that is kept.
    * @param digest hexadecimal
    */
   async findArtifact (name: string, type: 'skill-md' | 'archive', digest: string): Promise<Artifact | undefined> {
@@ -141,7 +140,7 @@ export class Discovery {
     return renderIndexes([...known.values()])
   }
 
-  /** One skill never takes the index down: what cannot be read now stays as it was before. */
+  /** Returns the entries of a skill. One that cannot be read now keeps those of the last index. */
   async #entriesOf (name: string): Promise<Entries | undefined> {
     try {
       return await unlessAbsent(() => this.#skills.read(name, async (state) => {
@@ -175,7 +174,7 @@ export class Discovery {
     const legacyEntry = { name, description, version: manifest.revision, files: [MAIN_FILE, ...others] }
     const legacy = { ...isListed(findings, '0.1.0') && { legacyEntry } }
     if (!isListed(findings, '0.2.0')) return legacy
-    // A skill that is only its main file is listed as that, every other one as an archive.
+    // A skill without other files is listed as its main file, every other one as an archive.
     const [type, file, digest] = manifest.files.length === 1
       ? ['skill-md' as const, MAIN_FILE, mainFile.digest]
       : ['archive' as const, 'archive.zip', await this.#archiveDigest(state, manifest.revision)]
@@ -192,13 +191,13 @@ export class Discovery {
   }
 }
 
-/** What clients call the files of a state. */
+/** Returns a function that maps paths to the names that clients use. */
 async function namesIn (state: SkillState): Promise<(path: string) => string> {
   const main = mainFileOf(state.skill, await state.manifest())
   return (path) => path === main ? MAIN_FILE : path
 }
 
-/** Undefined for a state that is not served: a trust policy may refuse one revision and admit the next one. */
+/** Returns undefined for a state that is not served: a trust policy may refuse one revision and accept the next one. */
 async function unlessAbsent<T> (read: () => Promise<T>): Promise<T | undefined> {
   try {
     return await read()

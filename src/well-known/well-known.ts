@@ -15,11 +15,11 @@ import { Discovery, IMMUTABLE } from './discovery.ts'
 
 interface WellKnownOptions {
   readonly skillsOf: SkillsOf
-  /** Whether any web page may read these documents; not where only this machine reaches the service. */
+  /** Whether pages of any origin may read these documents; false if only this machine reaches the service. */
   readonly isPublic: boolean
 }
 
-/** From the index of one skill to the artifacts that every index names. */
+/** Path from the index of one skill to the artifacts, which all indexes share. */
 const ARTIFACTS = '../../../../.well-known/agent-skills/'
 
 const INDEXES = [
@@ -54,7 +54,7 @@ const UNCHANGING = 'Never changes. After a change of the skill it stays readable
 
 const FILE_ANSWERS = bytesAnswers(['*/*'], DOCUMENT_EXAMPLE, 'The bytes, under the media type of the file')
 
-/** Skill discovery over well-known URIs, versions 0.2.0 and 0.1.0 of the draft: of all skills, and of one alone. */
+/** Registers skill discovery over well-known URIs (drafts 0.2.0 and 0.1.0), for all skills and for a single one. */
 export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async function wellKnown (
   app, { skillsOf, isPublic }
 ) {
@@ -67,7 +67,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
   }
   if (isPublic) {
     app.addHook('onRequest', async ({ principal }, reply) => {
-      // What a caller sees that has proved who it is, is for that caller.
+      // Skills that a caller sees with credentials must not be readable by pages of other origins.
       if (principal === undefined || principal.kind === 'anonymous') reply.header('access-control-allow-origin', '*')
     })
   }
@@ -139,7 +139,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
     return answerArchive(request, reply, artifact.archive, name, strongEtag(digest))
   })
 
-  /** `SKILL.md` is the main file in any casing. */
+  /** Sends a file that the index lists. `SKILL.md` is the main file in any casing. */
   async function sendFile (request: FastifyRequest, reply: FastifyReply, name: string, file: string) {
     if (!await discoveryOf(request).listsFile(name, file)) throw new HttpProblem('artifact_not_found')
     return answerFile(request, reply, await skillsOf(request).read(name, (skill) => skill.open(file)), file)

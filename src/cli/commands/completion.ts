@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import type { RunCommand } from '../command.ts'
 
-/** The command that prints a script for a shell, made from the program's own commands. */
+/** Creates the command that prints a completion script for a shell, from the commands and flags of the program. */
 export function completionOf (program: Command): { readonly run: RunCommand } {
   return {
     async run ({ positionals: [shell] }, { print }) {
@@ -19,7 +19,7 @@ export function completionOf (program: Command): { readonly run: RunCommand } {
 function bash ({ commands }: Command): string {
   const names = commands.map((command) => command.name()).join(' ')
   const [serve, ...others] = commands
-  // The default command is the last one: its pattern fits every other word.
+  // `serve` comes last: its pattern `*` matches every other word.
   const cases = [...others, serve ?? []].flat().map((command) => {
     const flags = [...command.options.map(({ long }) => long ?? ''), '--help', '--version'].join(' ')
     const words = command.name() === 'help' ? names : command.registeredArguments[0]?.argChoices?.join(' ') ?? ''

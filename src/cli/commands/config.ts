@@ -41,7 +41,7 @@ export const run: RunCommand = async (args, context) => {
   ): Promise<void> => {
     if (file !== undefined) await check(async () => parse(file, await readTextFile(file, setting)))
   }
-  // Its rules name folders.
+  // The rules of an access file name roots, so it can be checked only when these are known.
   if (names !== undefined) {
     await checkFile(accessFile, 'ACCESS_FILE or --access', (path, text) => new Policy(path, text, names, publicUrl))
   }
@@ -79,7 +79,7 @@ function addressOf (spec: Source): string {
   return 'path' in spec && spec.path ? `${spec.url}#:${spec.path}` : spec.url
 }
 
-/** A query may hold a token; the path of a private site does. */
+/** Masks secrets: a query may hold a token, and the path of a private site does. */
 function withoutSecrets (address: string): string {
   return maskSecrets(address.replace(/\?[^#]*/, '?…'))
 }

@@ -10,17 +10,17 @@ import type { RunCommand } from '../command.ts'
 import { defaultPath, mainFileIn, readConfig } from '../folders.ts'
 import { readPackageVersion } from '../../operator/package-files.ts'
 
-/** Settings that suit a preview: nobody else reaches it, and its own lines are not lost among those of requests. */
+/** Settings of a preview: only this machine reaches it, and lines about requests do not bury the findings. */
 const OVERRIDES = { host: '127.0.0.1', logLevel: 'warn', ui: true } as const
 
-/** The settings that the command has flags for. Others, such as an access file, are those of a service. */
+/** Settings that the command has flags for. Variables of other settings, such as the access file, are ignored. */
 const SETTINGS_OF_DEV = ['port', 'linkTargets', 'layout', 'stateDir'] as const satisfies readonly SettingName[]
 
 function environmentOf (env: Environment): Environment {
   return Object.fromEntries(SETTINGS_OF_DEV.map((name) => [SETTINGS[name].variable, env[SETTINGS[name].variable]]))
 }
 
-/** A live preview for authors: the open page and the terminal follow each save. */
+/** Serves a live preview for authors: the open page and the terminal follow each save. */
 export const run: RunCommand<{ readonly open: boolean }> = async (args, context) => {
   const { env, print, isTerminal = false } = context
   const positionals = args.positionals.length === 0 ? [await defaultPath(context.cwd)] : args.positionals
@@ -72,13 +72,13 @@ const OPENERS: Readonly<Partial<Record<NodeJS.Platform, readonly [command: strin
 }
 
 /**
- * Opens an address in the browser on this machine. Nothing happens where there is no desktop: over SSH, the opener
- * of Linux would start a browser in the terminal.
+ * Opens an address in the browser of this machine. Does nothing without a desktop: over SSH, `xdg-open` would start a
+ * browser in the terminal.
  */
 function openBrowser (url: string, env: Environment): void {
   const [command, ...args] = OPENERS[process.platform] ?? []
   const hasDesktop = process.platform !== 'linux' || Boolean(env['DISPLAY'] || env['WAYLAND_DISPLAY'])
   if (command === undefined || !hasDesktop) return
-  // The address is printed too, for machines without an opener.
+  // Failures are ignored, since the address is printed too.
   spawn(command, [...args, url], { stdio: 'ignore', detached: true }).on('error', () => {}).unref()
 }

@@ -44,7 +44,7 @@ export const run: RunCommand<Options> = async ({ positionals: [out = '', ...posi
     await skills.start()
     await skills.indexed()
     const quarantined = trust?.quarantinedIn(sources.roots.map(({ name }) => name), Infinity)?.first ?? []
-    // An export that is there stays, unless all of its skills were refused.
+    // An empty list does not overwrite an earlier export, unless skills are quarantined.
     if ((await service.list()).length === 0 && quarantined.length === 0) {
       const remedy = caller === undefined ? ', --as NAME exports what another caller sees' : ''
       const reason = accessFile === undefined ? '' : `: ${caller ?? 'anonymous'} sees none by the access file${remedy}`
@@ -76,7 +76,7 @@ export const run: RunCommand<Options> = async ({ positionals: [out = '', ...posi
   }
 }
 
-/** @throws ConfigError also for a caller who is unknown, or whom the service refuses */
+/** @throws ConfigError also when the caller is unknown or refused */
 async function openView (
   skills: SkillManager, file: string, publicUrl: string | undefined, caller: string
 ): Promise<View> {

@@ -5,10 +5,9 @@ import { text } from 'node:stream/consumers'
 import { authorityOf, connectableHost } from '../../http/request/hosts.ts'
 import type { RunCommand } from '../command.ts'
 
-/** Longest wait for the answer, in milliseconds. */
 const TIMEOUT_MS = 3_000
 
-/** Asks the service that the settings describe whether it is ready. */
+/** Asks the configured service whether it is ready. */
 export const run: RunCommand = async ({ options }, { env, cwd }) => {
   const { loadConfig } = await import('../../config/load.ts')
   await checkReadiness(loadConfig({ options: { ...options }, env, cwd }))

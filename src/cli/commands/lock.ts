@@ -19,7 +19,7 @@ interface Options extends ReadOptions {
   readonly check?: true
 }
 
-/** Writes which revision each skill has now, for `--locked`, or compares it with what was written. */
+/** Writes the present revision of each skill for `--locked`, or compares it with an existing lock. */
 export const run: RunCommand<Options> = async (args, context) => {
   const { positionals, options } = args
   const { cwd, print } = context
@@ -27,7 +27,7 @@ export const run: RunCommand<Options> = async (args, context) => {
   const out = resolve(cwd, options.out ?? DEFAULT_FILE)
   const before = await readLock(out, options.check === true)
   const lock = new Map<string, Set<string>>()
-  // Each folder by itself: of two with a skill of one name, some callers see the later one alone.
+  // Folders are read separately: of two skills with one name, some callers may see only the later one.
   await withSkills({ positionals: folders, options }, context, async (opened) => {
     for (const { skills, names } of opened) {
       for (const name of names) lock.set(name, (lock.get(name) ?? new Set()).add(await readRevision(skills, name)))
@@ -43,8 +43,8 @@ export const run: RunCommand<Options> = async (args, context) => {
 }
 
 /**
- * Reads the lock that is there; undefined for none.
- * @throws ConfigError for a file that is no lock, which is not overwritten, and for none that has to be there
+ * Reads the existing lock; undefined if there is none.
+ * @throws ConfigError for a file that is no lock, which must not be overwritten, and for a missing lock if it is needed
  */
 async function readLock (path: string, isNeeded: boolean): Promise<Lock | undefined> {
   const stats = await stat(path).catch(() => undefined)
@@ -54,7 +54,7 @@ async function readLock (path: string, isNeeded: boolean): Promise<Lock | undefi
   try {
     return parseLock(path, text)
   } catch (error) {
-    // A lock with conflicts of a merge, or one that is not written yet.
+    // The file is empty, or a lock with merge conflicts, and is written anew.
     if (!isNeeded && (isLockText(text) || text.trim() === '')) return undefined
     throw isNeeded ? error : new ConfigError(`--out: ${path} is not a lock: remove it, or write to another file`)
   }
@@ -74,7 +74,7 @@ async function readRevision (skills: View, name: string): Promise<string> {
   }
 }
 
-/** The changes of a lock, one a line, so that nobody accepts one unread. */
+/** Returns a line for each change of a lock, for review. */
 function differences (before: Lock, now: Lock, isSame: typeof isEqual): readonly string[] {
   const names = [...new Set([...before.keys(), ...now.keys()])].sort()
   return names.flatMap((name) => {
@@ -89,7 +89,7 @@ function isEqual (pinned: ReadonlySet<string>, revisions: ReadonlySet<string>): 
   return pinned.size === revisions.size && isCovered(pinned, revisions)
 }
 
-/** Whether each revision may be served: a lock may name an old and a new one. */
+/** Returns whether the lock allows all of these revisions. It may name an old and a new one of a skill. */
 function isCovered (pinned: ReadonlySet<string>, revisions: ReadonlySet<string>): boolean {
   return [...revisions].every((revision) => pinned.has(revision))
 }

@@ -10,7 +10,7 @@ import { EXAMPLE_SKILLS, readPackageVersion } from '../../operator/package-files
 
 const STANDARD_ERROR = 2
 
-/** Serves MCP to the host that has started the process, until it closes its end. */
+/** Serves MCP over standard input and output, until the host closes the input. */
 export const run: RunCommand = async (args, context) => {
   const { env } = context
   const config = await readConfig(args, context, EXAMPLE_SKILLS)

@@ -3,7 +3,7 @@ import type { RunCommand } from '../command.ts'
 import { readConfig } from '../folders.ts'
 import { EXAMPLE_SKILLS, readCommit, readPackageVersion } from '../../operator/package-files.ts'
 
-/** Starts the service, which then stops the process by itself. */
+/** Starts the service. Signals stop it later, so there is no exit code yet. */
 export const run: RunCommand = async (args, context) => {
   const { env } = context
   const config = await readConfig(args, context, EXAMPLE_SKILLS)

@@ -8,7 +8,7 @@ import { parseSigningKey, signSkills } from '../../trust/sign.ts'
 import type { RunCommand } from '../command.ts'
 import { type ReadOptions, withSkills } from '../with-skills.ts'
 
-/** Longest key or chain that is read: a pipe may have no end. */
+/** Most bytes that are read of a key or chain, since a pipe may have no end. */
 const MAX_KEY_BYTES = 1_048_576
 
 interface Options extends Pick<ReadOptions, 'allowLinks'> {
@@ -16,7 +16,7 @@ interface Options extends Pick<ReadOptions, 'allowLinks'> {
   readonly chain?: string
 }
 
-/** Signs skills for `--trust`. */
+/** Signs skills, for services with `--trust`. */
 export const run: RunCommand<Options> = async ({ positionals, options }, context) => {
   const { key: keyFile, chain: chainFile } = options
   const read = async (file: string): Promise<string> => {

@@ -13,7 +13,7 @@ interface Options {
   readonly link?: true
 }
 
-/** Makes a secret. It is printed once, and kept nowhere: the access file gets its digest. */
+/** Creates a secret and prints it once. The secret is not stored: the access file gets its digest. */
 export const run: RunCommand<Options> = async ({ positionals: [name = ''], options }, { print }) => {
   const { group: groups = [], scope: scopes = [], expires, link: isLink = false } = options
   if (!NAME.test(name)) throw new ConfigError(`${quote(name)} is not a ${NAME_FORM}`)
@@ -37,7 +37,7 @@ export const run: RunCommand<Options> = async ({ positionals: [name = ''], optio
 
 function dateOf (text: string): string {
   const days = DAYS.exec(text)?.[1]
-  // With the time: a date alone begins with its first minute, up to a day before.
+  // Written with the time: a date alone means its first minute, which is up to a day too early.
   if (days !== undefined) return new Date(Date.now() + Number(days) * DAY_MS).toISOString().replace(/:\d\d\.\d+Z$/, 'Z')
   const time = parseExpiry(text)
   if (time === undefined) {

@@ -18,7 +18,7 @@ interface Options {
 /** Events of a caller who gets a document, a file or an archive. */
 const READS: ReadonlySet<unknown> = new Set(['skill.read', 'skill.file_read', 'skill.archive'])
 
-/** How often something happened, and to how many callers. */
+/** Number of events, and of different callers. */
 interface Count {
   readonly day?: string
   readonly name: string
@@ -26,7 +26,7 @@ interface Count {
   readonly callers: number
 }
 
-/** Counts by name, and by day where that was asked for. */
+/** Counts events by name, and by day if days are given. */
 class Counter {
   readonly #counts = new Map<string, { day: string, name: string, count: number, callers: Set<string> }>()
 
@@ -38,7 +38,7 @@ class Counter {
     found.callers.add(caller)
   }
 
-  /** The most frequent first, day by day. */
+  /** The counts by day, the most frequent first. */
   get rows (): readonly Count[] {
     const rows = [...this.#counts.values()]
       .map(({ day, callers, ...row }) => ({ ...day !== '' && { day }, ...row, callers: callers.size }))
@@ -47,7 +47,7 @@ class Counter {
   }
 }
 
-/** Prints what audit logs say of the use of skills. The logs may be rotated, compressed and in any order. */
+/** Reports from audit logs how skills are used. The logs may be rotated, compressed and in any order. */
 export const run: RunCommand<Options> = async ({ positionals, options }, { cwd, print, warn }) => {
   const { roots = [], by, format = 'text' } = options
   const [skills, emptySearches, refusals] = [new Counter(), new Counter(), new Counter()]
@@ -122,7 +122,7 @@ async function namesIn (projectRoots: readonly string[]): Promise<readonly strin
 
 function toText (report: Report, hasRoots: boolean): string {
   const { skills, never_read: unread, empty_searches: searches, refusals } = report
-  // Names and queries are untrusted: control characters must not reach a terminal.
+  // Names and queries are untrusted: quoted as JSON, no control character reaches the terminal.
   const quoted = (name: string): string => JSON.stringify(name)
   const table = (title: string, head: readonly string[], rows: readonly Count[]): string => {
     const cells = rows.map(({ day, name, count, callers }) =>
@@ -149,7 +149,7 @@ function toCsv ({ skills, never_read: unread, empty_searches: searches, refusals
   return all.map((row) => `${row.map(toCell).join(',')}\r\n`).join('')
 }
 
-/** A cell of RFC 4180. A spreadsheet would run what begins like a formula. */
+/** Formats a cell (RFC 4180). Text that begins like a formula is escaped, since a spreadsheet would run it. */
 function toCell (value: string | number): string {
   const text = String(value).replace(/^[=+\-@\t\r]/, "'$&")
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text

@@ -18,7 +18,7 @@ import { type ReadOptions, withSkills } from '../with-skills.ts'
 const FOUND = 1
 const MISUSE = 2
 
-/** Editors save in several steps: the events of one save are one run. */
+/** Pause without events before a run, in milliseconds: an editor saves in several steps. */
 const QUIET_MS = 100
 
 const CLEAR_SCREEN = '\u001B[2J\u001B[3J\u001B[H'
@@ -106,7 +106,7 @@ async function watch (
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.removeAllListeners(signal).once(signal, stop)
   })
   const roots = paths.map((path) => resolve(cwd, path))
-  // A path that is removed and made again is an event of the folder above.
+  // If a path is removed and created again, the event is one of the folder above.
   const parents = roots.map(dirname)
   const isInside = (path: string) => roots.some((root) => path.startsWith(root + sep))
   const ignored = (path: string) => !roots.includes(path) && !parents.includes(path) &&

@@ -16,7 +16,7 @@ interface Options extends ReadOptions {
   readonly json?: true
 }
 
-/** Checks skills as a service with this trust file and `require` does. */
+/** Checks skills as a service with this trust file or lock does. */
 export const run: RunCommand<Options> = async ({ positionals, options }, context) => {
   const { cwd, print } = context
   const { json } = options
@@ -35,7 +35,7 @@ export const run: RunCommand<Options> = async ({ positionals, options }, context
         skills.push({ name, ok, ...report, problem: findings.map(({ message }) => message).join('; ') })
       }
     }
-    // A single skill stands for itself.
+    // A single skill is checked alone: other entries of the lock are not missing.
     if (opened.some(({ isOneSkill }) => isOneSkill)) return
     const names = new Set(skills.map(({ name }) => name))
     const problem = 'the lock names this skill, and no folder has it'

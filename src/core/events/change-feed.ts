@@ -1,19 +1,19 @@
 import { type Claim, type Content, hasSameContent, type Ledger, type LedgerChange, NEW } from '../ledger.ts'
 
-/** Change events that a client can resume over: one that missed more reads the catalog again. */
+/** Most change events that are sent to a resuming client. One that missed more has to read the catalog again. */
 export const MAX_RECENT_EVENTS = 1_024
 
-/** Id of events while not all skills have been read: nothing can be resumed from it. */
+/** Id of events until all skills have been read. No client can resume from it. */
 const NO_POSITION = 'indexing'
 
-/** What became of a skill. `revision` is its manifest's; a skill whose files cannot be listed has none. */
+/** A change of a skill. `revision` is that of its manifest; absent if its files cannot be listed. */
 export type SkillChange =
   | { readonly type: 'added' | 'changed', readonly name: string, readonly revision?: string }
   | { readonly type: 'removed', readonly name: string }
 
 /**
- * A change with an id to resume from: the revision of the catalog after it. `position` has a new id alone. `reset`
- * says that changes were missed, so that whatever is known of skills may be out of date.
+ * A change with an id to resume from, which is the catalog revision after it. `position` only reports a new id. `reset`
+ * says that changes were missed, so that all that the client knows may be out of date.
  */
 export type FeedEvent = { readonly id: string } & (SkillChange | { readonly type: 'position' | 'reset' })
 
@@ -21,20 +21,20 @@ export type FeedListener = (event: FeedEvent) => void
 
 interface FollowedSkills {
   readonly parts: { readonly ledger: Ledger }
-  /** Undefined for a root of which nothing may be seen. */
+  /** Returns undefined for a root of which the view may see nothing. */
   grantOf (root: string): unknown
   isGranted (root: string, name: string): boolean
 }
 
 /**
- * The changes of the skills of one view, any of their files included, and the revision of all of them: what the ledger
- * records, as the view sees it. Only its listeners keep a feed alive. Ids come from content, so that a client resumes
- * at any replica that was in the same state.
+ * The changes of the skills of one view, including those of single files, and the catalog revision of the view. Filters
+ * what the ledger records. A feed lives as long as its listeners. Ids come from content, so that a client can resume at
+ * any replica that was in the same state.
  */
 export class ChangeFeed {
   readonly #skills: FollowedSkills
   readonly #ledger: Ledger
-  /** Sum of the parts of all skills, as of a version of the ledger. */
+  /** Sum of the parts of all visible skills, at `#version` of the ledger. */
   #sum = 0n
   #version = -1
 
@@ -49,23 +49,23 @@ export class ChangeFeed {
   }
 
   /**
-   * The revision of the catalog: equal content has an equal one everywhere. Undefined until all skills have been read
-   * once, and while a skill that has changed is read.
+   * The catalog revision, which is equal wherever content is equal. Undefined until all skills have been read once, and
+   * while a changed skill is being read.
    */
   get revision (): string | undefined {
     const isKnown = this.#isComplete && !this.#ledger.isReading((root, name) => this.#skills.isGranted(root, name))
     return isKnown ? this.position : undefined
   }
 
-  /** Calls the listener with all later changes. Returns a function that ends this. */
+  /** Calls the listener with each later change. Returns a function that unsubscribes it. */
   onChange (listener: (change: SkillChange) => void): () => void {
     return this.#follow(listener)
   }
 
   /**
-   * Calls the listener with all later events, until the returned function is called. Their revisions stay readable.
-   * @param lastId id of the last known event: the listener gets those after it, or one `reset`. They come later while
-   * `lastId` may be a revision of the catalog and the present one is not known.
+   * Calls the listener with each later event, until the returned function is called. Revisions of events stay readable.
+   * @param lastId id of the client's last event: the listener gets the events after it, or a `reset`. These wait until
+   * the catalog revision is known.
    */
   subscribe (listener: FeedListener, lastId?: string): () => void {
     let isWaiting = lastId !== undefined
@@ -96,7 +96,7 @@ export class ChangeFeed {
     const ledger = this.#ledger
     const onChange = (change: LedgerChange): void => {
       const seen = this.#seen(change)
-      // The same as counting all skills again.
+      // Updating the sum gives the same as adding up all skills again.
       if (this.#version === change.version - 1) {
         this.#sum += seen?.difference ?? 0n
         this.#version = change.version
@@ -112,7 +112,7 @@ export class ChangeFeed {
     return this.#ledger.isFilled((root) => this.#skills.grantOf(root) !== undefined)
   }
 
-  /** The events after the one with this id; undefined when the id is not, or no longer, known. */
+  /** Returns the events after the one with this id; undefined if the id is unknown or too old. */
   #after (lastId: string): readonly FeedEvent[] | undefined {
     if (!this.#isComplete) return undefined
     const events: FeedEvent[] = []
@@ -128,7 +128,7 @@ export class ChangeFeed {
     return textOf(sum) === lastId ? events.toReversed() : undefined
   }
 
-  /** Returns the change as the view sees it, and what it adds to the sum; undefined where the view sees none. */
+  /** Returns a change as the view sees it, and how it changes the sum; undefined if the view does not see it. */
   #seen ({ name, before, now }: LedgerChange): { change: SkillChange, difference: bigint } | undefined {
     const had = this.#contentIn(name, before)
     const has = this.#contentIn(name, now)
@@ -155,7 +155,7 @@ export class ChangeFeed {
   }
 }
 
-/** A sum modulo 2^256 as 64 hex digits. */
+/** Formats a sum modulo 2^256 as 64 hex digits. */
 function textOf (sum: bigint): string {
   return BigInt.asUintN(256, sum).toString(16).padStart(64, '0')
 }

@@ -4,13 +4,13 @@ export type FrontmatterLocation =
   | { readonly kind: 'missing' | 'unclosed', readonly bodyStart: number }
 
 const BOM = Buffer.from('\uFEFF')
-/** A lone CR ends no line, as it would with the flag `m`. */
+/** Without the flag `m`, for which a lone CR would end a line. */
 const OPENING_FENCE = /^(?:\xEF\xBB\xBF)?---[ \t]*(?:\r?\n|$)/
 const CLOSING_FENCE = /(?<=\n)---[ \t]*(?:\r?\n|$)/g
 
 /** Finds the two fences: the first line, and the next one that is `---`. Takes linear time. */
 export function locateFrontmatter (bytes: Buffer): FrontmatterLocation {
-  // In Latin-1 an index is a byte offset.
+  // In Latin-1 each character is one byte, so indices are byte offsets.
   const text = bytes.toString('latin1')
   const fileStart = bytes.subarray(0, BOM.length).equals(BOM) ? BOM.length : 0
   const start = OPENING_FENCE.exec(text)?.[0].length

@@ -38,7 +38,7 @@ export function validateFrontmatter (frontmatter: Frontmatter, folderName: strin
   ]
 }
 
-/** An own field; `null` and `~` count as absent. */
+/** Returns an own field; `null` and `~` count as absent. */
 function field (frontmatter: Frontmatter, name: string): unknown {
   return own(frontmatter, name) ?? undefined
 }
@@ -163,7 +163,7 @@ function checkAllowedTools (tools: unknown): Finding[] {
     return [finding('allowed_tools_list', 'allowed-tools is a list instead of text', fix, 'allowed-tools')]
   }
   if (typeof tools !== 'string') return checkText('allowed_tools_not_text', 'allowed-tools', tools, fix)
-  // Those in brackets belong to one tool.
+  // Commas in brackets belong to a single tool.
   if (!tools.replaceAll(/\([^()]*\)/g, '').includes(',')) return []
   return [finding('allowed_tools_commas', 'allowed-tools separates its tools with commas instead of spaces', fix,
     'allowed-tools')]
@@ -175,7 +175,7 @@ function checkUnknownFields (frontmatter: Frontmatter): Finding[] {
   const misspelt = misspeltFields(frontmatter)
   const read = unknown.filter((name) => AGENT_FIELDS.has(name))
   const unread = unknown.filter((name) => !AGENT_FIELDS.has(name) && !misspelt.has(name))
-  // Fields that an agent reads have no effect elsewhere.
+  // Fields that one agent reads are ignored by others.
   const fixes = [
     ...Array.from(misspelt, ([name, field]) => `rename ${quote(name)} to ${quote(field)}`),
     ...unread.length > 0
@@ -188,7 +188,7 @@ function checkUnknownFields (frontmatter: Frontmatter): Finding[] {
     `${fixes.charAt(0).toUpperCase()}${fixes.slice(1)}`, unknown[0])]
 }
 
-/** A typo is seldom in the first letter, and `date` is not `name`. */
+/** Returns the field that a misspelt name means. The first letter must be right: `date` does not mean `name`. */
 function rightName (name: string, fields: Iterable<string>): string | undefined {
   if (KNOWN_FIELDS.has(name) || AGENT_FIELDS.has(name)) return undefined
   const lower = name.toLowerCase()

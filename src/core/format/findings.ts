@@ -2,7 +2,7 @@ import { grouped as n, quote } from '../shared/text.ts'
 import * as limits from '../shared/limits.ts'
 import type { Finding, FindingSeverity } from '../shared/skill.ts'
 
-/** Names in a sentence before it only says how many more there are. */
+/** Most names that are listed in a sentence. Further ones are counted. */
 const MAX_LISTED_NAMES = 3
 
 /** Severity and meaning of each kind of finding. `error`: the Agent Skills format refuses the skill. */
@@ -107,15 +107,15 @@ export interface Position {
   readonly column: number
 }
 
-/** Makes the two functions that write findings of a table. */
+/** Returns the functions that create findings with the codes of a table. */
 export function findingsIn<Code extends string> (table: FindingTable<Code>) {
-  /** Makes a finding with the severity of its code, at a position in the main file where the rule knows it. */
+  /** Creates a finding with the severity of its code. `position` is in the main file, if the rule knows it. */
   function finding (code: Code, message: string, fix: string, field?: string, position?: Position): Finding {
     const [severity] = table[code]
     return { code, severity, message, fix, ...field !== undefined && { field }, ...position }
   }
 
-  /** Makes one finding for all these files, with their first names; none without any. */
+  /** Creates one finding that lists the first of these files; no finding without files. */
   function findingOnFiles (code: Code, paths: readonly string[], what: string, fix: string): Finding[] {
     const [file] = paths
     return file === undefined ? [] : [{ ...finding(code, `${what}: ${quoteList(paths)}`, fix), file }]
@@ -126,7 +126,7 @@ export function findingsIn<Code extends string> (table: FindingTable<Code>) {
 
 export const { finding, findingOnFiles } = findingsIn(FINDINGS)
 
-/** Names for use inside a sentence: `'a', 'b', 'c' and 4 more`. */
+/** Lists quoted names in a sentence: `'a', 'b', 'c' and 4 more`. */
 export function quoteList (names: readonly string[]): string {
   const shown = names.slice(0, MAX_LISTED_NAMES).map(quote).join(', ')
   return names.length > MAX_LISTED_NAMES ? `${shown} and ${names.length - MAX_LISTED_NAMES} more` : shown

@@ -31,17 +31,17 @@ const UNCLOSED = /^(?:deficient indentation|unexpected end of the)/
 const OPENING = /(?:^|[:-][ \t]+)["'[{]/
 
 /**
- * Marks of a value that its author meant as plain text and js-yaml refuses: an indicator at the start, a colon
- * before a blank or at the end, and a control character. Other values keep their type: `version: 1` stays a number.
+ * Text that its author meant as a plain value and js-yaml refuses: with an indicator at the start, a colon before a
+ * blank or at the end, or a control character. Only such values are repaired, so that `version: 1` stays a number.
  */
 const NOT_PLAIN = /^[@`*%!,\]}]|^[-?:][ \t]|:[ \t]|:$|[^\P{Cc}\t]/u
 
-/** Values in quotes, over several lines, or in flow style are never repaired. */
+/** Start of quoted, multi-line and flow-style values, which are never repaired. */
 const STRUCTURED_VALUE = /^["'|>[{]/
 
 /**
- * Reads the YAML between the fences: YAML 1.2 core types, no aliases, bounded depth and size. If js-yaml fails, a
- * second pass takes the refused one-line values as text. Never throws.
+ * Parses the YAML between the fences: core types of YAML 1.2, no aliases, limited depth and size. If js-yaml fails,
+ * values on one line that it refuses are read as text in a second pass. Never throws.
  */
 export function parseFrontmatter (bytes: Buffer): ParsedFrontmatter {
   if (bytes.length > MAX_FRONTMATTER_BYTES) {
@@ -65,7 +65,7 @@ export function parseFrontmatter (bytes: Buffer): ParsedFrontmatter {
 }
 
 /**
- * @param onDuplicate called with the line of the first key that is there twice, of which the last one counts
+ * @param onDuplicate called with the line of the first duplicate key; the last value of the key is used
  * @throws {YAMLException}
  */
 function readYaml (source: string, onDuplicate: (line: number) => void): unknown {
@@ -78,13 +78,13 @@ function readYaml (source: string, onDuplicate: (line: number) => void): unknown
       onDuplicate(mark.line)
       return load(source, { ...LIMITS, json: true })
     }
-    // A value such as `*.ts` begins like an alias and is none: this says that no anchor belongs to it.
+    // A value such as `*.ts` looks like an alias. Parsing with aliases allowed reports that it has no anchor.
     if (reason.startsWith(ALIASED)) load(source, { ...LIMITS, maxAliases: MAX_TRIED_ALIASES })
     throw error
   }
 }
 
-/** What JSON cannot carry: `.inf` and `.nan` become text, and half a surrogate pair becomes U+FFFD. */
+/** Replaces values that JSON cannot represent: `.inf` and `.nan` by text, lone surrogates by U+FFFD. */
 function toJson (value: unknown): unknown {
   return mapScalars(value, (scalar) => {
     if (typeof scalar === 'string') return scalar.toWellFormed()
@@ -93,7 +93,7 @@ function toJson (value: unknown): unknown {
 }
 
 /**
- * @param repaired fields whose one-line text is not YAML, and was read as it stands
+ * @param repaired fields whose value was not valid YAML and was quoted
  * @throws {YAMLException}
  */
 function describeValue (source: string, repaired: readonly string[] = []): ParsedFrontmatter {
@@ -153,7 +153,7 @@ export function quotePlainValues (source: string): { text: string, fields: strin
   return { text: repaired.join('\n'), fields }
 }
 
-/** YAML refuses the control characters that JSON leaves as they are. */
+/** YAML refuses some control characters that `JSON.stringify` does not escape. */
 function quoteScalar (text: string): string {
   if (!/[^\P{Cc}\t]/u.test(text)) return `'${text.replaceAll("'", "''")}'`
   return JSON.stringify(text).replaceAll(/[\x7f-\x9f]/g, (each) => `\\u00${each.charCodeAt(0).toString(16)}`)
@@ -177,7 +177,7 @@ function failureFinding (error: unknown, source: string): Finding {
     return finding('yaml_refused', 'the frontmatter uses YAML aliases, which are not read',
       "Write the aliased values out, and put a value that is meant to begin with '*' in quotes")
   }
-  // Lines are counted from 0 and after the opening fence.
+  // js-yaml counts lines from 0, and the opening fence is not in its input.
   const position = mark && { line: wrongLine(source, reason, mark) + 2, column: 1 }
   const where = position === undefined ? 'the frontmatter' : `line ${position.line} of SKILL.md`
   return finding('yaml_invalid', `${where} is not valid YAML: ${quote(reason)}`,

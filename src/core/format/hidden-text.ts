@@ -16,9 +16,9 @@ const ZERO_WIDTH = '\\u200b\\u2060\\ufeff'
 const BIDI = '\\u202a-\\u202e\\u2066-\\u2069'
 const TAGS = '\\u{e0000}-\\u{e007f}'
 
-/** A joiner belongs to the spelling of some scripts and to emoji, and to nothing after ASCII or a hidden character. */
+/** Zero-width joiners are legitimate in some scripts and in emoji, but not after ASCII or a hidden character. */
 const JOINER = `(?<![^\\0-\\x7f\\p{Cc}\\u200c-\\u200d${ZERO_WIDTH}${BIDI}${TAGS}])[\\u200c-\\u200d]`
-/** One selects a form of the character before it. A row of them spells bytes. */
+/** A variation selector selects a form of the character before it. Several in a row can encode hidden bytes. */
 const VARIATION = '(?<=\\p{Variation_Selector})\\p{Variation_Selector}'
 
 const HIDDEN = new RegExp([

@@ -11,9 +11,9 @@ import { checkContent } from './hidden-text.ts'
 import { locateFindings } from './positions.ts'
 
 interface ParsedSkill {
-  /** `{}` when there is none or it cannot be read. Untrusted: own properties only. */
+  /** Empty if there is none or it cannot be read. Untrusted: read own properties only. */
   readonly frontmatter: Frontmatter
-  /** The frontmatter's `name` if it is text and not blank, else the folder's; and its `description`; both trimmed. */
+  /** `name` of the frontmatter if it is non-blank text, else that of the folder; and `description`. Both trimmed. */
   readonly summary: { readonly name: string, readonly description: string }
   /** In the order in which an author should fix what is wrong. */
   readonly findings: readonly Finding[]
@@ -48,7 +48,7 @@ export function parseSkillBytes (bytes: Buffer, folderName: string): ParsedSkill
   }
 }
 
-/** The text after the closing fence, verbatim; the whole text without its BOM when there is no frontmatter. */
+/** Returns the text after the closing fence, verbatim; without frontmatter, the whole text without its BOM. */
 export function skillBody (text: string): string {
   const bytes = Buffer.from(text)
   return bodyAt(text, bytes, locateFrontmatter(bytes))
@@ -67,7 +67,7 @@ function readFrontmatter (
   }
   const { start, end, bodyStart } = location
   const { frontmatter, findings, isRead } = parseFrontmatter(bytes.subarray(start, end))
-  // A file has the same line ends throughout, and some readers refuse CRLF in the opening fence.
+  // Only the opening fence is checked: a file has the same line ends throughout, and some readers refuse CRLF there.
   const hasCrlf = bytes.toString('latin1', start - 2, start) === '\r\n'
   return {
     frontmatter,
@@ -130,7 +130,7 @@ function checkBody (bytes: Buffer, bodyStart: number): Finding[] {
 /** A heading that begins with `#`, or a fence of a code block. */
 const HEADING_OR_FENCE = /^ {0,3}(?:#{1,6}[ \t]+(.+)|(`{3,}|~{3,})(.*))$/gm
 
-/** The headings of a body in Markdown, for search: the first MAX_SEARCHED_CHARACTERS of them. Code blocks have none. */
+/** Returns the headings of a Markdown body for search, up to MAX_SEARCHED_CHARACTERS. Skips code blocks. */
 function headingsOf (body: string): readonly string[] {
   const headings: string[] = []
   let fence: string | undefined
@@ -143,7 +143,7 @@ function headingsOf (body: string): readonly string[] {
       const text = heading.trim().replace(/[ \t]#+$/, '').trimEnd()
       characters += text.length
       if (characters > MAX_SEARCHED_CHARACTERS) break
-      // V8 keeps a whole text alive for a slice of it.
+      // A copy, since V8 would keep the whole text alive for a slice of it.
       headings.push(Buffer.from(text).toString())
     }
   }

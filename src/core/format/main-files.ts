@@ -1,4 +1,4 @@
-/** Which main file is taken when a folder has several: get_skill's spelling, or that of all other APIs. */
+/** The main file that is preferred if a folder has several: `SKILL.MD` for get_skill, `SKILL.md` for all other APIs. */
 export type MainFilePreference = 'SKILL.MD' | 'SKILL.md'
 
 /** Whether a name is that of a main file, in any casing of ASCII letters. */

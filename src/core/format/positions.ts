@@ -20,7 +20,7 @@ export function fieldPositions (source: string): Map<string, Position> {
     const [head, double, single, plain] = FIELD_LINE.exec(line) ?? []
     const name = double ?? single ?? plain?.trimEnd()
     if (head === undefined || name === undefined || positions.has(name)) continue
-    // The opening fence is the first line.
+    // Line 1 is the opening fence.
     positions.set(name, { line: index + 2, column: head.length === line.length ? 1 : head.length + 1 })
   }
   return positions

@@ -3,7 +3,7 @@ import { isUtf8 } from 'node:buffer'
 export type TextEncoding = 'utf-8' | 'utf-16le' | 'utf-16be' | 'latin-1'
 
 export interface DecodedText {
-  /** Verbatim: no newline translation, a BOM kept as U+FEFF. */
+  /** Verbatim: line ends are unchanged, and a BOM is kept as U+FEFF. */
   readonly content: string
   readonly encoding: TextEncoding
 }
@@ -49,7 +49,7 @@ function encodingByMark (bytes: Buffer): 'utf-16le' | 'utf-16be' | undefined {
   return mark === '\xfe\xff' ? 'utf-16be' : undefined
 }
 
-/** UTF-16 needs a BOM, and no NUL character: binary data may begin with the bytes of a BOM (FF FE 00 01). */
+/** Requires a BOM and no NUL character, since binary data may begin with the bytes of a BOM (FF FE 00 01). */
 function decodeUtf16 (bytes: Buffer): DecodedText | undefined {
   const encoding = encodingByMark(bytes)
   if (encoding === undefined) return undefined

@@ -45,7 +45,7 @@ const MAX_LINKS = 40
 /** By device number. The kernel reuses these, so that there are never many. */
 const networkDisks = new Map<string, Disk>()
 
-/** File systems that ask another machine or a process and may never get an answer, by the kernel's names for them. */
+/** Types of file systems, as the kernel names them, that depend on another machine or process and may hang. */
 const NETWORK_TYPE = new RegExp(`^(?:${[
   'nfs4?', 'cifs', 'smb\\w*', '9p', 'fuse(?:\\..*|blk)?', 'virtiofs', 'fakeowner', 'vboxsf', 'vmhgfs', 'prl_fs',
   'autofs', 'ceph', 'afs', 'coda', 'lustre', 'glusterfs', 'beegfs', 'gpfs', 'pvfs2', 'panfs', 'wekafs', 'gfs2', 'ocfs2'
@@ -70,9 +70,9 @@ const read = promisify(fs.read)
 const close = promisify(fs.close)
 
 /**
- * Makes a disk that is read through the thread pool, one call at a time. A call that takes longer than `answerMs` fails
- * with ETIMEDOUT; later calls fail immediately until it has returned, and when hanging calls to other disks have taken
- * all threads that they may have.
+ * Creates a disk that makes its calls in the thread pool, one at a time. A call that takes longer than `answerMs` fails
+ * with ETIMEDOUT. Later calls fail immediately until it returns, and also while hanging calls to other disks use up the
+ * threads for them.
  */
 export function createNetworkDisk (answerMs = DISK_ANSWER_MS): Disk {
   const limitLane = pLimit(1)
@@ -113,7 +113,7 @@ export function createNetworkDisk (answerMs = DISK_ANSWER_MS): Disk {
     stat: (path) => call(() => fs.promises.stat(path, { bigint: true }).catch(undefinedIfMissing)),
     lstat: (path) => call(() => fs.promises.lstat(path, { bigint: true }).catch(undefinedIfMissing)),
     realpath: async (path) => {
-      // The kernel may resolve a mount without asking its disk, which proves nothing.
+      // The kernel may resolve a mount without asking its disk, which does not prove that the disk answers.
       if (!hasAnswered) await call(() => fs.promises.stat(path))
       return await call(() => fs.promises.realpath(path))
     },
@@ -147,14 +147,14 @@ interface Mount {
   readonly isNetwork: boolean
 }
 
-/** The device number of the network disk that a path leads to, or that is mounted below it. Asks local disks only. */
+/** Returns the device number of the network disk at a path, or below it. Calls local disks only. */
 function networkDeviceOf (path: string, mounts = readMounts(), links = 0): string | undefined {
   if (!mounts.some(({ isNetwork }) => isNetwork)) return undefined
   const names = path.split('/')
   let device: string | undefined
   for (let count = 1; count <= names.length; count++) {
     const folder = names.slice(0, count).join('/') || '/'
-    // Of several mounts at one place the last counts.
+    // If several file systems are mounted at one place, the last one is visible.
     const mount = mounts.findLast(({ point }) => point === folder)
     if (mount !== undefined) device = mount.isNetwork ? mount.device : undefined
     const target = device === undefined && links < MAX_LINKS ? linkTarget(folder) : undefined
@@ -193,7 +193,7 @@ function linkTarget (path: string): string | undefined {
   }
 }
 
-/** The entries of a folder, sorted: some disks list them in another order each time. */
+/** Lists a folder in sorted order, since some disks list it in another order each time. */
 export async function readEntries (disk: Disk, folder: string): Promise<Dirent[]> {
   return (await disk.readdir(folder)).sort((a, b) => compareCodePoints(a.name, b.name))
 }

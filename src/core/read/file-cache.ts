@@ -47,7 +47,7 @@ export class FileCache {
   #hits = 0
   #misses = 0
 
-  /** @param keptBytes room for the contents of kept revisions */
+  /** @param keptBytes size of the contents of kept revisions, in bytes */
   constructor (keptBytes: number) {
     this.kept = new LRUCache({ maxSize: Math.max(keptBytes, 1), sizeCalculation: weightOf })
   }
@@ -64,7 +64,7 @@ export class FileCache {
     return content
   }
 
-  /** Reads a file whole. Its content stays in memory if it `isKept`: an index of all skills would leave no room. */
+  /** Reads a whole file. The index passes `isKept` false, since all its main files would fill the cache. */
   async read (place: FilePlace, limit: number, isKept = true): Promise<{ content: FileContent, stamp: FileStamp }> {
     const file = await openInside(place, limit)
     try {
@@ -74,7 +74,7 @@ export class FileCache {
     }
   }
 
-  /** Opens a file of any size: a small one is read, a large one stays open. */
+  /** Opens a file of any size. Reads a small one, and returns a large one open. */
   async open (place: FilePlace): Promise<ServableFile> {
     const file = await openInside(place)
     let isOpen = false
@@ -114,7 +114,7 @@ export class FileCache {
       this.#cachedChecksums(file) ?? this.#cacheChecksums(file, await file.checksums(this.#closing.signal)))
   }
 
-  /** The bytes of an open file from `start` to `end`, both included. The first to read all learns the digest. */
+  /** Streams the bytes from `start` to `end`, both included. Caches the digest if they are the whole file. */
   async * chunks (file: OpenFile, digest: string | undefined, start: number, end: number): AsyncGenerator<Buffer> {
     const isWhole = start === 0 && BigInt(end) === file.size - 1n
     if (digest !== undefined || !isWhole || file.size > MAX_SKILL_BYTES || this.#streamed.has(file.stamp)) {
@@ -167,7 +167,7 @@ function weightOf ({ bytes }: FileContent): number {
 class StreamedFile {
   readonly kind = 'stream'
   readonly size: number
-  /** Whether its text is UTF-8: by its first bytes, until all have been read. */
+  /** Whether it is UTF-8, judged by the first bytes until all have been read. */
   readonly isUtf8: boolean
   readonly #file: OpenFile
   readonly #cache: FileCache
@@ -181,7 +181,7 @@ class StreamedFile {
     this.#digest = digest
   }
 
-  /** `sha256:<hex>` of all bytes; undefined until they have been read. */
+  /** `sha256:<hex>` of all bytes; undefined if not yet known. */
   get digest (): string | undefined {
     return this.#digest
   }

@@ -6,7 +6,7 @@ import { mainFileError } from '../shared/errors.ts'
 import { decodeText, decodeUtf8, type DecodedText } from './decode.ts'
 import { fileKind, type FileKind } from './file-kind.ts'
 
-/** What one pass over all bytes of a file gives. */
+/** Results of one pass over all bytes of a file. */
 export interface FileChecksums {
   readonly size: number
   /** `sha256:<hex>`. */
@@ -68,7 +68,7 @@ export class FileContent {
     return this.checksums.digest
   }
 
-  /** The text by `read_file_in_skill`'s rules; undefined when the file is not text. */
+  /** Text as `read_file_in_skill` decodes it; undefined for binary content. */
   get text (): DecodedText | undefined {
     return decodeText(this.bytes)
   }
@@ -83,7 +83,7 @@ export class FileContent {
   }
 }
 
-/** The text of a main file. Throws `main_file_not_utf8`, about the skill of this name. */
+/** Returns the text of a main file. Throws `main_file_not_utf8` with the name of the skill. */
 export function mainFileText ({ utf8 }: FileContent, name: string): string {
   if (utf8 === undefined) throw mainFileError.notUtf8(name)
   return utf8

@@ -6,9 +6,9 @@ export type FileKind = 'program' | 'archive' | 'image' | 'pdf' | 'script' | 'dat
 /** The mark of a tar archive ends here. */
 export const HEAD_BYTES = 262
 
-/** Marks at the beginning, in Latin-1. Sources: the documents of the formats, and file(1). */
+/** Signatures at the beginning of files, in Latin-1, from the specifications of the formats and file(1). */
 const MARKS: ReadonlyArray<readonly [kind: FileKind, marks: readonly string[]]> = [
-  // ELF; Mach-O in both orders of bytes and both widths, or for several processors, as Java's classes; WebAssembly.
+  // ELF; Mach-O in both byte orders and widths; universal Mach-O, which has the signature of Java classes; WebAssembly.
   ['program', ['\x7fELF', '\xfe\xed\xfa\xce', '\xfe\xed\xfa\xcf', '\xce\xfa\xed\xfe', '\xcf\xfa\xed\xfe']],
   ['program', ['\xca\xfe\xba\xbe', '\0asm']],
   // ZIP, gzip, xz, 7z, RAR, Zstandard.
@@ -19,7 +19,7 @@ const MARKS: ReadonlyArray<readonly [kind: FileKind, marks: readonly string[]]> 
   ['script', ['#!/', '#! /']]
 ]
 
-/** The kind of a file by its first HEAD_BYTES; undefined for text that has no mark. */
+/** Returns the kind of a file by its first HEAD_BYTES; undefined for text without a signature. */
 export function fileKind (head: Buffer): FileKind | undefined {
   return markedKind(head.toString('latin1', 0, HEAD_BYTES)) ?? (looksLikeText(head) ? undefined : 'data')
 }
@@ -27,7 +27,7 @@ export function fileKind (head: Buffer): FileKind | undefined {
 function markedKind (start: string): FileKind | undefined {
   const kind = MARKS.find(([, marks]) => marks.some((mark) => start.startsWith(mark)))?.[0]
   if (kind !== undefined) return kind
-  // The header of a program of Windows has zeros early on: otherwise it is text that begins with these letters.
+  // A Windows program has zeros in its header. Other files with these letters are text.
   if (start.startsWith('MZ') && start.slice(0, 64).includes('\0')) return 'program'
   if (/^BZh[1-9]1AY&SY/.test(start) || start.startsWith('ustar', 257)) return 'archive'
   return /^RIFF.{4}WEBP/s.test(start) ? 'image' : undefined

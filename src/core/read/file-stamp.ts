@@ -2,10 +2,10 @@ import type { BigIntStats } from 'node:fs'
 import type { Disk } from './disk.ts'
 import { asRefused, isInconclusive } from './refused.ts'
 
-/** The `stat` fields that identify a state, as text: if two are equal, so are the bytes, or the names in the folder. */
+/** The `stat` fields that identify a state, as text. Equal stamps mean equal bytes, or equal names in a folder. */
 export type FileStamp = string
 
-/** The kernel's clock ticks this slowly at most. Some file systems have whole seconds only, or every second one. */
+/** Slowest tick of the kernel's clock, and of file systems that store times in steps of one or two seconds. */
 const RACY_WINDOW_MS = 25
 const COARSE_WINDOW_MS = 2_025
 
@@ -14,8 +14,8 @@ export function stampOf ({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): Fil
 }
 
 /**
- * Whether the next edit is sure to change the stamp, if there is one: within one tick of the clock it may stay the same
- * ("racily clean" in git's index). Every edit sets `ctime`, and nobody can put it back.
+ * Whether the next edit is sure to change the stamp. Within one tick of the clock it may not ("racily clean" in git's
+ * index). Every edit sets `ctime`, which cannot be set back.
  * @param now wall clock when the stamp was taken, in milliseconds
  */
 export function isSettled (stamp: FileStamp | undefined, now: number): boolean {
@@ -25,7 +25,7 @@ export function isSettled (stamp: FileStamp | undefined, now: number): boolean {
   return now - Number(changedAt) / 1e6 > (isCoarse ? COARSE_WINDOW_MS : RACY_WINDOW_MS)
 }
 
-/** Follows links. Undefined for what is not there or may not be asked about; throws if the disk fails. */
+/** Returns the stamp of a file or link target; undefined without one, or without access. Throws if the disk fails. */
 export async function stampAt (disk: Disk, path: string): Promise<FileStamp | undefined> {
   try {
     const stats = await disk.stat(path)

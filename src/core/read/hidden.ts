@@ -1,36 +1,36 @@
-/** Paths that are not served, in addition to the hidden names. */
+/** Filter of paths that are not served, in addition to hidden names. */
 export interface PathFilter {
   /** Two filters with the same id hide the same paths. */
   readonly id: string
-  /** @param path relative, of normal segments, without a slash at the end */
+  /** @param path relative and normalized, without a slash at the end */
   hides (path: string, isFolder: boolean): boolean
 }
 
 const VERSION_CONTROL = new Set(['.git', '.hg', '.svn'])
 
-/** Names that hide a file, or a folder and all that is in it. */
+/** Names that hide files, and folders with all that is in them. */
 const HIDDEN_NAMES = [
   // Version control.
   '\\.git', '\\.hg', '\\.svn',
-  // What package managers and interpreters put next to a program.
+  // Files of package managers and interpreters.
   'node_modules', '__pycache__',
   // The folders behind a mounted ConfigMap (Kubernetes): `..data` and `..2026_11_26_10_00_00.123`.
   '\\.\\..*',
-  // What macOS and network storage keep about files.
+  // Folders of macOS, Windows and network storage.
   '\\.AppleDouble', '@eaDir', '\\$RECYCLE\\.BIN',
-  // Credentials by habit.
+  // Usual places of credentials.
   '\\.ssh', '\\.aws'
 ]
 
-/** Names that hide a file. A folder of such a name is an ordinary folder. */
+/** Names that hide files but not folders. */
 const HIDDEN_FILE_NAMES = [
-  // Credentials by habit. Examples of `.env` files are content.
+  // Usual names of credentials. Examples of `.env` files are served.
   '\\.env(?:\\.(?!(?:example|sample|template)$).*)?', '\\.envrc', '\\.netrc', '\\.npmrc', 'id_rsa.*', 'id_ed25519.*',
   // Finder and Explorer.
   '\\.DS_Store', '\\._.*', 'Icon\\r', '[Tt]humbs\\.db', '[Dd]esktop\\.ini',
   // Backups, swap files and locks of vim, Emacs, Kate, JetBrains editors, Office and LibreOffice.
   '.*~', '\\..*\\.sw.', '4913', '\\.#.*', '#.*#', '\\..*\\.kate-swp', '.*___jb_.*___', '~\\$.*', '\\.~lock\\..*#',
-  // Files that are open on another machine, or that are being copied.
+  // Temporary files: deleted but still open, or being copied.
   '\\.nfs.*', '\\.fuse_hidden.*', '\\.goutputstream-.*', '\\.syncthing\\..*\\.tmp'
 ]
 

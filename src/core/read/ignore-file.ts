@@ -10,14 +10,14 @@ import { openInside } from './open-inside.ts'
 import { asRefused, isInconclusive, type Refusal } from './refused.ts'
 import { type FileStamp, stampAt } from './file-stamp.ts'
 
-/** The file with patterns of what is not served: in a skill, or in a root for all skills in it. */
+/** Name of the ignore file: in a skill, or in a root for all its skills. */
 export const IGNORE_FILE = '.skillignore'
 
 export const MAX_IGNORE_FILE_BYTES = 16_384
 export const MAX_IGNORE_PATTERNS = 64
-/** In one segment of a pattern; a regular expression made of more takes seconds for one name. */
+/** Most `*` in one segment of a pattern. With more, the regular expression can take seconds for one name. */
 const MAX_STARS = 2
-/** Segments `**` of one pattern: with four of them, one path took minutes. */
+/** Most segments `**` in one pattern. With four, one path took minutes. */
 const MAX_DOUBLE_STARS = 2
 /** Paths with more segments are hidden. */
 const MAX_PATH_SEGMENTS = 32
@@ -43,7 +43,7 @@ export interface SkillFilter extends PathFilter {
 /** Reads an ignore file; undefined when it is gone. @throws {RefusedError} if the disk fails, or the file changes */
 export async function readIgnoreFile (disk: Disk, folder: string): Promise<IgnoreFile | undefined> {
   const path = `${folder}/${IGNORE_FILE}`
-  // Before the bytes: a change in between shows as a difference at the next comparison.
+  // Taken before the bytes are read, so that the next comparison notices an edit in between.
   const stamp = await stampAt(disk, path)
   try {
     const file = await openInside({ disk, folder, path: IGNORE_FILE }, MAX_IGNORE_FILE_BYTES)
@@ -71,8 +71,8 @@ export function unusableRules (problem: string, id = problem): IgnoreRules {
 }
 
 /**
- * Reads the patterns of an ignore file, in the syntax of gitignore(5). A library turns each into a regular
- * expression, so their number and shape are bounded. The author of a skill could otherwise hold up the service.
+ * Parses an ignore file in the syntax of gitignore(5). Number and shape of patterns are limited: a library turns each
+ * into a regular expression, with which the author of a skill could block the service.
  */
 export function parseIgnoreFile (bytes: Buffer): IgnoreRules {
   const id = sha256(bytes)
@@ -102,8 +102,8 @@ function isHeavy (line: string): boolean {
 }
 
 /**
- * The filter of a skill; undefined when no ignore file says anything. A skill cannot take back what its root hides.
- * While a file cannot be used, only the main file is served, since what it would hide is not known.
+ * Creates the filter of a skill; undefined without ignore files. A skill cannot show what its root hides. If an ignore
+ * file cannot be used, only the main file is served.
  */
 export function createSkillFilter (
   name: string, rootRules: IgnoreRules | undefined, own: IgnoreRules | undefined

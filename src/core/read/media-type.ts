@@ -5,7 +5,7 @@ import standardTypes from 'mime/types/standard.js'
 
 const types = new Mime(standardTypes, otherTypes)
 
-// Where the tables of `mime` have something else than what a skill means by the extension, or no language.
+// Extensions that `mime` maps to another type than skills mean, or to one that names no language.
 types.define({
   'text/markdown': ['md', 'mdx'],
   'text/javascript': ['cjs'],
@@ -25,13 +25,13 @@ types.define({
   'text/plain': ['bat', 'mmd', 'org', 'dot', 'pot', 'tpl', 'scm', 'pub', 'srt']
 }, true)
 
-/** Media type of a file by its extension, without parameters: text with an unknown one is `text/plain`. */
+/** Returns the media type by extension, without parameters. Text with an unknown extension is `text/plain`. */
 export function mediaType (path: string, isText = false): string {
   const known = types.getType(extname(path))
   return known ?? (isText ? 'text/plain' : 'application/octet-stream')
 }
 
-/** Whether bytes of this type are text, so that a charset belongs to it. */
+/** Whether a media type is text, and takes a charset. */
 export function isTextType (type: string): boolean {
   return type.startsWith('text/') || /^(?:application|image)\/(?:.+\+)?(?:json5?|xml|yaml|javascript|toml)$/.test(type)
 }

@@ -12,8 +12,8 @@ const STREAM_CHUNK_BYTES = 65_536
 export const READ_ONLY = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY
 
 /**
- * A regular file inside a skill, open and verified; the caller closes it. Each has one descriptor, which can be read
- * from the first reading on. All readings throw RefusedErrors.
+ * A verified open file of a skill. It has one descriptor, which is opened for reading at the first read. The caller
+ * closes it. All reads throw RefusedErrors.
  */
 export class OpenFile {
   readonly size: bigint
@@ -90,7 +90,7 @@ export class OpenFile {
     return closeQuietly(this.#disk, this.#descriptor)
   }
 
-  /** Opens the very file that was checked, and gives up the descriptor that only names it. */
+  /** Opens the checked file for reading through its descriptor, and closes that. */
   async openForReading (): Promise<void> {
     if (this.#isReadable) return
     const named = this.#descriptor

@@ -10,22 +10,22 @@ export interface FilePlace {
   readonly disk: Disk
   /** Real path of the skill's folder, itself verified to lie below its root. */
   readonly folder: string
-  /** Relative and lexically inside, from `parseRelativePath` or a directory listing. */
+  /** Relative path that does not leave the skill, from `parseRelativePath` or a directory listing. */
   readonly path: string
-  /** What else than hidden names is not served. */
+  /** Filter of files that are not served, in addition to hidden names. */
   readonly filter?: PathFilter | undefined
 }
 
-/** Linux on x64 and arm64; not in `fs.constants`. Opens a name without touching what it names. */
+/** Opens a name without touching the file. Missing in `fs.constants`; value for Linux on x64 and arm64. */
 const O_PATH = 0o10000000
 const NO_FOLLOW = constants.O_NOFOLLOW
 
 const MAX_ATTEMPTS = 8
 
 /**
- * Opens a file of a skill, or refuses: nothing else in the program does. Inode and path are checked on what was opened,
- * never on a name that could be swapped in between.
- * @param limit most bytes; a larger file is refused unread
+ * Opens a file of a skill, or throws. No other code opens files of skills. Inode and path of the opened file are
+ * checked, never a name that could be swapped in between.
+ * @param limit largest size in bytes; a larger file is refused unread
  * @throws {RefusedError} `changed` when the path moved during each attempt
  */
 export async function openInside (place: FilePlace, limit = Infinity): Promise<OpenFile> {
@@ -39,10 +39,10 @@ export async function openInside (place: FilePlace, limit = Infinity): Promise<O
     } catch (error) {
       const refused = asRefused(error)
       const { refusal } = refused
-      // What is missing, or may not be read, behind a link that leaves says something about the outside.
+      // Behind a link that leaves the skill, these errors would reveal what exists outside.
       const revealsExistence = refusal === 'not_found' || refusal === 'permission_denied'
       if ((refusal === 'outside' || revealsExistence) && await leadsOut(place)) throw new RefusedError('outside', error)
-      // Otherwise it was moved out between opening it and asking where it is: the next one may be inside.
+      // The file was moved out of the skill between opening and checking, so another attempt may succeed.
       if (refusal !== 'outside') throw refused
     }
   }
@@ -74,8 +74,8 @@ async function isLink (disk: Disk, path: string): Promise<boolean> {
 }
 
 /**
- * Linux: the kernel says where an opened file really is. `O_PATH`, so that a device or FIFO in the place of a file is
- * never opened for reading. The object that was checked is opened for that through its number, when it is read.
+ * Opens a file on Linux, where the kernel tells the real path of an opened file. With `O_PATH`, a device or FIFO is
+ * never opened for reading. Later the checked file itself is opened for reading, through its descriptor.
  */
 async function openThroughProc (place: FilePlace, limit: number): Promise<OpenFile> {
   const { disk, folder, path } = place
@@ -92,8 +92,8 @@ async function openThroughProc (place: FilePlace, limit: number): Promise<OpenFi
 }
 
 /**
- * Elsewhere the system does not say where an opened file is: the path is resolved before and after, and compared with
- * what was opened. That closes accidents and most races, not a determined swap.
+ * Opens a file on other systems, which do not tell where an opened file is. The path is resolved before and after, and
+ * compared with the opened file. This covers accidents and most races, but not a determined attacker.
  */
 async function openByComparison (place: FilePlace, limit: number): Promise<OpenFile> {
   const { disk, folder, path } = place
@@ -114,7 +114,7 @@ async function openByComparison (place: FilePlace, limit: number): Promise<OpenF
   }
 }
 
-/** Containment is decided first, so that a link to the outside reveals nothing about its target. */
+/** Returns the path in the skill. Checked first, so that a link to the outside reveals nothing about its target. */
 function pathWithin (folder: string, path: string): string {
   const below = pathFrom(folder, path)
   if (below === undefined) throw new RefusedError('outside')
@@ -122,8 +122,8 @@ function pathWithin (folder: string, path: string): string {
 }
 
 /**
- * Hidden names count for the path asked for and for what a link led to. A link may lead through names that begin with
- * `..`, as those of a mounted ConfigMap do.
+ * Refuses hidden, special and too large files. Both the requested path and the real path must be visible. A link may
+ * lead through names that begin with `..`, as those of a mounted ConfigMap do.
  */
 function checkServable ({ path, filter }: FilePlace, realPath: string, stats: BigIntStats, limit: number): void {
   const isFolder = stats.isDirectory()

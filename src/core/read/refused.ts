@@ -2,13 +2,13 @@ import type { SkillLimit } from '../shared/errors.ts'
 import { errorCode } from '../shared/system-errors.ts'
 
 /**
- * Why a file was not opened or read; each API has its own sentence for it. `changed`: no state of the file held long
- * enough to be read. `no_answer`: its disk does not answer.
+ * Why a file was not opened or read. Each API has its own message for it. `changed`: the file kept changing.
+ * `no_answer`: its disk does not answer.
  */
 export type Refusal = SkillLimit | 'not_found' | 'outside' | 'permission_denied' | 'is_directory' | 'not_regular' |
   'too_large' | 'changed' | 'no_answer' | 'io_error'
 
-/** What an error of the operating system means; any other one is `io_error`. */
+/** Refusals for error codes of the operating system. Other errors are `io_error`. */
 const REFUSALS: Readonly<Record<string, Refusal>> = {
   ENOENT: 'not_found',
   ENOTDIR: 'not_found',

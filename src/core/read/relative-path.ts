@@ -1,4 +1,4 @@
-/** What a caller's text says about a place in a skill, before any disk is asked. */
+/** Result of parsing a path, before the disk is accessed. */
 type RelativePath =
   | { readonly kind: 'inside', readonly path: string }
   | { readonly kind: 'empty' }
@@ -6,21 +6,21 @@ type RelativePath =
   | { readonly kind: 'unusable' }
 
 const ABSOLUTE = /^(?:[/\\]|[A-Za-z]:[/\\])/
-/** `\` is a letter on POSIX: a path must stay inside in both readings. */
+/** `\` is an ordinary character on POSIX. A path must stay inside with and without it as a separator. */
 const SEPARATORS = ['/', /[/\\]/] as const
 
 /**
- * Reads a relative path as a person on any platform could have meant it. `outside` is whatever is absolute
- * (POSIX, drive letter, UNC) or climbs above the skill at any point, with `\` as a separator too. `unusable` is
- * what no file can be called. Otherwise the path with `.`, `..` and empty segments resolved: on the disk only `/`
- * separates. A trailing `/` stays, so that `SKILL.md/` names no file.
+ * Parses a relative path as any platform could mean it. `outside`: absolute (POSIX, drive letter, UNC) or above the
+ * skill at any point, also with `\` as a separator. `unusable`: no file can have this name. `inside`: the path with
+ * `.`, `..` and empty segments resolved, and only `/` as a separator. A trailing `/` stays, so that `SKILL.md/` names
+ * no file.
  */
 export function parseRelativePath (text: string): RelativePath {
   if (text === '') return { kind: 'empty' }
   if (ABSOLUTE.test(text) || SEPARATORS.some((separator) => climbsOut(text.split(separator)))) {
     return { kind: 'outside' }
   }
-  // A lone surrogate would be written as U+FFFD and open a file of that name.
+  // Node would replace a lone surrogate by U+FFFD, and open a file of that name.
   if (text.includes('\0') || !text.isWellFormed()) return { kind: 'unusable' }
   const segments: string[] = []
   for (const segment of text.split('/')) {

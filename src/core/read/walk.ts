@@ -11,9 +11,9 @@ import { asRefused, changed, isInconclusive, RefusedError } from './refused.ts'
 import { type FileStamp, isSettled, stampOf } from './file-stamp.ts'
 
 /**
- * Why a file of a skill is not in its manifest. Its name is not UTF-8, its absolute path is too long for the system,
- * it is no regular file, or it may not be read. A link may lead to a folder, or to no file of the skill. `outside`
- * does not say whether there is something.
+ * Why a file is not in the manifest. `unnameable`: the name is not UTF-8. `too_long`: the absolute path is too long for
+ * the system. `special`: not a regular file. `unreadable`: access is denied. `folder_link`: a link to a folder.
+ * `outside`: a link to no file of the skill, which may exist or not.
  */
 export type LeftOutKind = 'unnameable' | 'too_long' | 'special' | 'unreadable' | 'folder_link' | 'outside'
 
@@ -28,7 +28,7 @@ export class LeftOutFiles extends Map<LeftOutKind, string[]> {
 /** A file of a skill, or a link that may lead to one. */
 export interface WalkedFile {
   readonly path: string
-  /** Of what would be read; undefined for nothing, or what may not be asked about. */
+  /** Stamp of the file, following links; undefined if nothing is there or access is denied. */
   readonly stamp: FileStamp | undefined
   readonly size: number
   readonly isLink: boolean
@@ -39,7 +39,7 @@ export interface Walk {
   /** Folder by folder, each sorted by name. */
   readonly files: readonly WalkedFile[]
   readonly leftOut: LeftOutFiles
-  /** Stands for the states of all folders and files: while it is the same, so is everything in the skill. */
+  /** Hash over the states of all folders and files. While it is equal, nothing in the skill has changed. */
   readonly fingerprint: string
   /** Whether every later edit is sure to change the fingerprint. */
   readonly isSettled: boolean
@@ -48,7 +48,7 @@ export interface Walk {
 }
 
 interface Pending {
-  /** `''` for the skill itself, else with a slash at the end. */
+  /** Path of the folder in the skill with a slash at its end; `''` for the skill itself. */
   readonly prefix: string
   readonly realPath: string
   /** Whether a link led here: no other one inside is followed. */
@@ -113,14 +113,14 @@ async function listFolder (disk: Disk, { prefix, realPath }: Pending, leftOut: L
     return { entries: await readEntries(disk, realPath), stamp: stampOf(stats) }
   } catch (error) {
     const refused = asRefused(error)
-    // The skill's own folder has to be there. One inside that may not be read has no files.
+    // An unreadable folder in the skill has no files, but the skill's own folder must exist.
     if (prefix === '' || isInconclusive(refused)) throw refused
     leftOut.add(unreachable(refused) ?? throwChanged('a folder'), prefix.slice(0, -1))
     return { entries: [], stamp: undefined }
   }
 }
 
-/** What is at an entry that is no folder, links followed; undefined for a link to nothing that can be asked about. */
+/** Returns the `stat` of a file or link target, or why it is left out; undefined for a link to nothing accessible. */
 async function examine (disk: Disk, path: string, entry: Dirent): Promise<BigIntStats | LeftOutKind | undefined> {
   if (!entry.isFile() && !entry.isSymbolicLink()) return 'special'
   try {
@@ -128,7 +128,7 @@ async function examine (disk: Disk, path: string, entry: Dirent): Promise<BigInt
     if (stats !== undefined || !entry.isFile()) return stats
   } catch (error) {
     if (isInconclusive(error)) throw asRefused(error)
-    // Of a link, it may be the text of its target.
+    // For a link, the error may be about the path of its target.
     if (!entry.isFile()) return undefined
     const kind = unreachable(asRefused(error))
     if (kind !== undefined) return kind
@@ -147,8 +147,8 @@ function throwChanged (what: string): never {
 }
 
 /**
- * The folder of the skill that a link leads to; undefined for one that is not followed. Only those behind a name that
- * begins with `..` are, as in a mounted ConfigMap (`references` → `..data/references`).
+ * Returns the folder that a link leads to, if it is in the skill behind a name that begins with `..`, as in a mounted
+ * ConfigMap (`references` → `..data/references`). Undefined for other links to folders, which are not followed.
  */
 async function folderBehind (disk: Disk, base: string, path: string): Promise<string | undefined> {
   const target = await realpathOrNothing(disk, `${base}/${path}`)

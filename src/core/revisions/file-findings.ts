@@ -35,13 +35,13 @@ export function leftOutFindings (leftOut: LeftOutFiles): readonly Finding[] {
   })
 }
 
-/** Programs in machine code or byte code, which no person reads. */
+/** Extensions of programs in machine code or bytecode, which nobody can review. */
 const PROGRAM = /\.(?:exe|dll|so|dylib|com|scr|msi|class|jar|pyc|pyo|wasm|deb|rpm|apk|dmg|pkg)$/i
 
-/** Files that are archives by their format, and are known as something else. */
+/** Extensions of document and package formats that are archives. */
 const PACKED = /\.(?:docx|dotx|xlsx|xlsm|pptx|potx|od[tsp]|epub|vsix|whl|nupkg|sketch|kra|3mf|svgz|npz)$/i
 
-/** What a file of such a name is. Text has no kind, and a script is text too. */
+/** Kinds of content that an extension allows. Text has no kind, and a script is text too. */
 const NAMED: ReadonlyArray<readonly [names: RegExp, kinds: ReadonlyArray<FileKind | undefined>]> = [
   [/\.(?:png|jpe?g|gif|webp)$/i, ['image']],
   [/\.pdf$/i, ['pdf']],

@@ -8,18 +8,18 @@ import type { ManifestFile } from '../shared/skill.ts'
 import type { Snapshot } from './snapshot.ts'
 
 export interface KeepOptions {
-  /** How long a revision stays after its last use, in milliseconds; 0 keeps none. Default 600,000. */
+  /** Time for which a revision is kept after its last use, in milliseconds; 0 keeps none. Default: 600,000. */
   readonly keepMs?: number
-  /** Bytes of all that are kept. Default 64 MiB. */
+  /** Size of all kept revisions in bytes. Default: 64 MiB. */
   readonly maxBytes?: number
 }
 
-/** A revision of a skill that was handed out. */
+/** A revision of a skill that an answer has named. */
 interface HandedOut extends Snapshot {
   readonly skill: IndexedSkill
 }
 
-/** The same with all its bytes, by path. */
+/** A named revision with the contents of its files, by path. */
 export interface KeptRevision extends HandedOut {
   readonly contents: ReadonlyMap<string, FileContent>
 }
@@ -37,7 +37,7 @@ export class KeptRevisions {
   readonly #revisions: LRUCache<string, HandedOut>
   readonly #share = createCoalescer<void>()
 
-  /** @param maxBytes 0 keeps none */
+  /** @param maxBytes size of all kept revisions in bytes; 0 keeps none */
   constructor (files: FileCache, keepMs: number, maxBytes: number) {
     this.#files = files
     this.#maxBytes = maxBytes
@@ -50,8 +50,8 @@ export class KeptRevisions {
   }
 
   /**
-   * Keeps a revision that an answer names, as far as there is room. One in a list takes no other's place.
-   * @param read gives the content of a file with this very digest
+   * Keeps a revision that an answer names, if there is room. One that only a list names evicts no other.
+   * @param read returns the content of a file, which must have the digest of the manifest
    */
   async keep (
     skill: IndexedSkill, snapshot: Snapshot, isListed: boolean, read: (file: ManifestFile) => Promise<FileContent>

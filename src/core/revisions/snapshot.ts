@@ -24,9 +24,9 @@ const MAX_CACHED_SNAPSHOT_FILES = 50_000
 /** All files of a skill in one state. */
 export interface Snapshot {
   readonly manifest: Manifest
-  /** Of each file, by path. */
+  /** Checksums of the files, by path. */
   readonly checksums: ReadonlyMap<string, FileChecksums>
-  /** About files that are left out, and about the bytes of those that are not. */
+  /** Findings about files that are not in the manifest, and about contents of those that are. */
   readonly findings: readonly Finding[]
 }
 
@@ -65,7 +65,7 @@ export class Snapshots {
     const id = idOf(skill)
     if (this.#background.has(id)) return undefined
     this.#background.add(id)
-    // A failure shows at the next question.
+    // A failure will be reported by the next request.
     void this.#limitBackground(() => this.of(skill)).catch(() => {}).finally(() => { this.#background.delete(id) })
     return undefined
   }
@@ -130,7 +130,7 @@ function keyOf ({ folder: { name, realPath } }: IndexedSkill): string {
   return `${realPath}\0${name}`
 }
 
-/** Names all that the manifest of a skill is made of. */
+/** Returns a key of all that the manifest of a skill depends on. */
 function idOf (skill: IndexedSkill): string {
   return [keyOf(skill), skill.root.id, skill.filter?.id, skill.ignoreFile === undefined].join('\0')
 }
@@ -148,7 +148,7 @@ function leaveOut ({ leftOut }: Walk, { path, isLink }: WalkedFile, error: unkno
   else leftOut.add('outside', path)
 }
 
-/** The revision of a list of files. NUL ends each entry: no path holds it, so two lists never give the same text. */
+/** Computes the revision of a list of files. NUL ends each entry and is in no path: no two lists give the same text. */
 export function revisionOf (files: readonly ManifestFile[]): string {
   return sha256(files.map(({ path, digest }) => `${digest} ${path}\0`).join(''))
 }

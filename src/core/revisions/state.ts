@@ -25,7 +25,7 @@ export abstract class SkillState {
 
   /** All three throw RefusedErrors. */
   protected abstract takeSnapshot (): Promise<Snapshot>
-  /** @param limit most bytes */
+  /** @param limit largest size in bytes */
   protected abstract readPath (path: string, limit: number): Promise<FileContent>
   protected abstract openPath (path: string): Promise<ServableFile>
 
@@ -42,7 +42,7 @@ export abstract class SkillState {
     return (await this.snapshot()).manifest
   }
 
-  /** @param nameOf what a file of the manifest is called in the archive; default: its path */
+  /** @param nameOf returns the name of a file in the archive; default: its path */
   async archive (nameOf = (path: string): string => path): Promise<ZipArchive> {
     const { manifest: { revision, files }, checksums } = await this.snapshot()
     const entries = files.map(({ path, size_bytes: size }) =>
@@ -66,7 +66,7 @@ export abstract class SkillState {
     }
   }
 
-  /** The main file, with `get_skill`'s sentences when there is none. */
+  /** Reads the main file. Throws the errors of `get_skill`. */
   async mainFile (preference: MainFilePreference = 'SKILL.md'): Promise<FileContent> {
     const { name, mainFiles, refused } = this.skill
     // Metadata and document must come from the same bytes.
@@ -97,7 +97,7 @@ export abstract class SkillState {
     return await this.#at(filePath, (path) => this.readPath(path, limit))
   }
 
-  /** A file of any size; an open one is closed by the caller. */
+  /** Opens a file of any size. The caller closes it if it is a stream. */
   async open (filePath: string): Promise<ServableFile> {
     return await this.#at(filePath, (path) => this.openPath(path))
   }
@@ -124,9 +124,9 @@ export class PresentState extends SkillState {
   #snapshot: Snapshot | undefined
 
   /**
-   * @param shown what the caller sees of the skill
-   * @param isKept whether a revision that is asked for stays readable
-   * @param walk of the skill, if there is one already
+   * @param shown the skill with the findings that the caller sees
+   * @param isKept whether a requested revision is kept
+   * @param walk of the skill, if there is one
    */
   constructor (shown: SkillState['skill'], found: IndexedSkill, catalog: Catalog, isKept = true, walk?: Walk) {
     super(shown)
@@ -141,7 +141,7 @@ export class PresentState extends SkillState {
   protected async readPath (path: string, limit: number): Promise<FileContent> {
     const { files } = this.#catalog
     const { mainFile } = this.#found
-    // The catalog has just compared this file with the disk.
+    // The catalog has just compared the stamp of the main file with the disk.
     const known = path === mainFile?.name ? files.contentOf(mainFile.stamp) : undefined
     const content = known ?? (await files.read(this.#placeOf(path), limit)).content
     if (known === undefined) await this.#confirmRules()
@@ -215,7 +215,7 @@ export class PresentState extends SkillState {
     throw changed('what is hidden may have changed after the skill was read')
   }
 
-  /** @throws {RefusedError} `changed` for another digest than the one that is known */
+  /** @throws {RefusedError} `changed` when the digest differs from that of an earlier read */
   #confirm (path: string, digest: string): void {
     if ((this.#digests.get(path) ?? digest) !== digest) throw changed('a file changed after the skill was read')
     this.#digests.set(path, digest)
@@ -259,7 +259,7 @@ function pathInside (name: string, mainFiles: readonly string[], filePath: strin
   if (parsed.kind === 'outside') throw fileError.traversal()
   if (parsed.kind === 'unusable') throw fileError.notFound(name, filePath)
   const { path } = parsed
-  // At the top of a skill, the two usual spellings mean the main file that is there.
+  // At the top of a skill, `SKILL.md` and `SKILL.MD` both mean the main file, whatever its casing.
   if ((path !== 'SKILL.md' && path !== 'SKILL.MD') || mainFiles.includes(path)) return path
   return orderMainFiles(mainFiles, path)[0] ?? path
 }

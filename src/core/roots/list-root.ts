@@ -14,46 +14,46 @@ export interface ListedFolder {
   /** Absolute, as agents see it. */
   readonly path: string
   readonly realPath: string
-  /** What the ignore file above it hides of it. */
+  /** Rules of the ignore file above the folder. */
   readonly rules?: IgnoreRules | undefined
 }
 
 /** A folder that is served as a skill: the same object as in the listing before while nothing in it differs. */
 export interface SkillFolder extends ListedFolder {
-  /** The address of the skill. */
+  /** The name that addresses the skill. */
   readonly name: string
   readonly type: SkillType
   /** Whether the entry in the root is a symbolic link. */
   readonly linked: boolean
-  /** The name that the skill has in its source, where the root has a prefix. */
+  /** The name of the skill in its source, if the root adds a prefix. */
   readonly nameInSource?: string
 }
 
 export interface SkippedEntry {
   readonly name: string
-  /** Three kinds of links, `unknown` to a disk that fails; a name that no skill may have; one in the ignore file. */
+  /** Where a link leads; `unknown` if the disk fails. A forbidden name, or one that the ignore file hides. */
   readonly reason: 'outside' | 'nothing' | 'unknown' | 'unsafe_name' | 'ignored'
-  /** Real path of the folder that a link outside leads to; the text of any other link. */
+  /** Real path of the folder outside, or the text of another link. */
   readonly target?: string
 }
 
-/** The skills of a root, where they are not its folders: those of a layout, or what a source has published. */
+/** Lists the skills of a root whose own folders are not the skills: found by a layout, or published by a source. */
 export interface Listing {
-  /** A new map for each state; undefined while there is none. Names are safe. */
+  /** The skills by name, in a new map for each state; undefined while there is none. All names are allowed. */
   readonly folders: ReadonlyMap<string, ListedFolder> | undefined
-  /** Whether the folders never change once they are listed: a change is another folder. */
+  /** Whether folders never change: a changed skill gets another folder. */
   readonly isFixed: boolean
   /** Names of the skills that an ignore file hides whole. */
   readonly ignored?: ReadonlySet<string> | undefined
-  /** True while the root lists its own folder, as if it had no listing. */
+  /** Whether the root currently lists its own folder instead. */
   readonly isDirect?: boolean | undefined
-  /** How many entries of the folder could be skills and are left out. */
+  /** Number of entries that look like skills but are skipped. */
   readonly skipped?: number | undefined
-  /** Whether a revision that was handed out before may still be read. Default: it may. */
+  /** Whether a kept revision may still be read. Default: always. */
   allows? (name: string, revision: string): boolean
-  /** Something may have happened in the folder of a root that is not fixed. */
+  /** Reports that something in the folder may have changed. For roots that are not fixed. */
   hint? (): void
-  /** Emitted after each change of the folders or of anything in them. */
+  /** Emitted after each change of the skills or their contents. */
   on (event: 'changed', listener: () => void): unknown
   off (event: 'changed', listener: () => void): unknown
 }
@@ -74,7 +74,7 @@ export interface RootListing {
   readonly isSettled: boolean
   readonly realPath: string
   readonly folders: ReadonlyMap<string, SkillFolder>
-  /** Stamps of what the links lead to, by name: it may change without the root. Undefined for nothing. */
+  /** Stamps of link targets by name, since targets change independently of the root. Undefined if missing. */
   readonly links: ReadonlyMap<string, FileStamp | undefined>
   readonly skipped: readonly SkippedEntry[]
   /** Whether the root has a main file: a skill was given instead of its folder. */
@@ -83,7 +83,7 @@ export interface RootListing {
   readonly listed?: Listing['folders']
 }
 
-/** Why there is no listing. `failed` says nothing about the root: the last listing stays. */
+/** Why a root could not be listed. With `failed`, the last listing stays in use. */
 export interface ListingFailure {
   readonly state: 'waiting' | 'missing' | 'unreadable' | 'failed'
   readonly cause?: unknown
@@ -101,7 +101,7 @@ export async function listRoot (
     const realPath = await disk.realpath(root.path)
     const stats = await disk.stat(realPath)
     if (!stats?.isDirectory() || (root.listed !== undefined && listed === undefined)) return { state: 'missing' }
-    // Before the names: a change in between shows as a difference at the next comparison.
+    // Taken before the names are read, so that the next comparison notices a change in between.
     const stamp = stampOf(stats)
     if (listed !== undefined) {
       const folders = toSkillFolders(root, listed, before)
@@ -169,10 +169,10 @@ function toSkillFolders (
 }
 
 /**
- * Finds out what a link in a root leads to. A folder is a skill if it lies in the root, or is or lies in an allowed
- * folder, and in no version control folder of it. Any other folder, and nothing at all, is a reason to skip the link.
- * @param containers real paths of the folders that it may lead into, the root first
- * @returns undefined for a link to a file, and for one that is gone
+ * Resolves a link in a root. A folder is accepted if it lies in the root or in an allowed folder, or is an allowed
+ * folder, but not in a version control folder. Other folders and missing targets give a reason to skip the link.
+ * @param containers real paths of the root and of the allowed folders
+ * @returns undefined for a link to a file, and for a removed link
  */
 async function followLink (
   disk: Disk, containers: readonly string[], path: string
@@ -187,7 +187,7 @@ async function followLink (
     const isSkill = realPath !== containers[0] && below.some((inside) => !isVersionControl(inside.split('/')))
     if (stats !== undefined && isSkill) return { realPath }
   } catch (error) {
-    // While a disk does not say.
+    // The disk failed or did not answer.
     if (isInconclusive(error)) reason = 'unknown'
   }
   try {

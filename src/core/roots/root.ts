@@ -12,11 +12,11 @@ import {
 } from './list-root.ts'
 
 export interface RootOptions {
-  /** Absolute; it need not exist. */
+  /** Absolute path. The folder need not exist. */
   readonly path: string
-  /** What settings and reports call it. Default: the last part of the path. */
+  /** Name in settings and reports. Default: the last part of the path. */
   readonly name?: string
-  /** The skills, instead of the folders in it. */
+  /** Lists the skills. Default: they are the folders in the root. */
   readonly listed?: Listing
   /** Stands in front of each name in the listing. */
   readonly prefix?: string
@@ -34,15 +34,15 @@ export interface RootStatus {
   readonly skipped: number
 }
 
-/** What the last listing of a root has found, and the last good one. Both undefined before the first. */
+/** The last good listing of a root, and the failure of the last attempt. Both are undefined before the first. */
 export type RootState = Pick<Root, 'listing' | 'failure'>
 
-/** Code of what kept a root from being listed, without paths; undefined when nothing did. */
+/** Returns the error code of a failed listing; undefined if it did not fail. */
 export function failureCodeOf ({ failure }: RootState): string | undefined {
   return failure?.state === 'failed' ? errorCode(failure.cause) : undefined
 }
 
-/** What is wrong with a root, as the end of a sentence about its folder. */
+/** Problems of a root, as the end of a sentence about its folder. */
 export const ROOT_PROBLEMS = {
   indexing: 'is being read for the first time',
   waiting: 'is not fetched yet',
@@ -73,10 +73,10 @@ export class Root implements RootFolder {
   readonly source: Listing | undefined
   readonly prefix: string
   readonly linkTargets: readonly string[]
-  /** Lists the folder again. A call during a run waits for one more run. */
+  /** Lists the folder again. Calls during a run share one further run. */
   readonly list = coalesce(() => this.#list())
   disk: Disk
-  /** Whether its skills have been read once. Its follower says so. */
+  /** Whether all its skills have been read once. */
   isIndexed = false
   listing: RootListing | undefined
   failure: ListingFailure | undefined
@@ -96,7 +96,7 @@ export class Root implements RootFolder {
     this.disk = parts.disk ?? diskOf(path, ...this.linkTargets)
   }
 
-  /** Undefined while the root lists its own folder. */
+  /** The `Listing` in use; undefined while the root lists its own folder. */
   get listed (): Listing | undefined {
     return this.source?.isDirect === true ? undefined : this.source
   }
@@ -134,8 +134,8 @@ export class Root implements RootFolder {
   }
 
   /**
-   * Lists the root again if it differs by one `stat`, or one of its links does: the link of this name, or any. Never
-   * throws: the last listing stays.
+   * Lists the root again if its stamp has changed, or that of a link: the link with this name, or any link without a
+   * name. Never throws. If the disk fails, the last listing stays.
    */
   async sync (name?: string): Promise<void> {
     if (!await this.#isCurrent(name).catch(() => false)) await this.list()
@@ -145,7 +145,7 @@ export class Root implements RootFolder {
     const { listing, disk } = this
     if (listing === undefined || this.failure !== undefined) return false
     if (this.listed !== undefined || listing.listed !== undefined) {
-      // A root that begins to have a listing is another one, although nothing may be listed yet.
+      // A root that has just got a `Listing` must be listed again, even if that has no folders yet.
       return listing.listed !== undefined && listing.listed === this.listed?.folders
     }
     if (!listing.isSettled || await stampAt(disk, this.path) !== listing.stamp) return false
@@ -171,7 +171,7 @@ export class Root implements RootFolder {
     } else {
       this.failure = undefined
       this.listing = found
-      // Something may have been mounted.
+      // A disk may have been mounted meanwhile.
       if (this.#parts.disk === undefined) this.disk = diskOf(found.realPath, ...this.linkTargets)
     }
     this.#parts.onListed(this, before)

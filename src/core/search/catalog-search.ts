@@ -6,7 +6,7 @@ import { allowsPrefix, allowsTypo, formsOf, queryWords, STOP_WORDS, tokenize } f
 
 interface SearchedSkill extends SkillRef {
   readonly id: string
-  /** The frontmatter's name, where the folder has another one. */
+  /** `name` of the frontmatter, if the folder has another one. */
   readonly label: string
   readonly description: string
   readonly headings: string
@@ -20,11 +20,11 @@ export class CatalogSearch {
   readonly #index = new MiniSearch<SearchedSkill>({
     fields: ['name', 'label', 'description', 'headings'],
     tokenize,
-    // A name may consist of small words only.
+    // Stop words count in names, since a name may consist of them.
     processTerm: (term, field) => field === 'name' || !STOP_WORDS.has(term) ? formsOf(term) : null,
     searchOptions: {
       boost: { name: 4, label: 2, description: 2, headings: 1 },
-      // Words like it are many: together they must not outweigh the word itself.
+      // Many words may be similar: together they must not outweigh an exact match.
       weights: { prefix: 0.1, fuzzy: 0.1 },
       fuzzy: (term) => allowsTypo(term) && 0.2,
       maxFuzzy: 2,
@@ -57,7 +57,7 @@ export class CatalogSearch {
         return skill !== undefined && isVisible(skill)
       }
     })
-    // To a thousandth: equal skills have equal scores, whatever was in the index before.
+    // Rounded to a thousandth, so that equal skills have equal scores, whatever the index contained before.
     return results
       .map(({ id, score }) => ({ name: this.#indexed.get(id)?.name ?? '', score: Math.round(score * 1_000) }))
       .sort((a, b) => b.score - a.score || compareCodePoints(a.name, b.name))
@@ -89,7 +89,7 @@ export class CatalogSearch {
 
   #replace (id: string, { root, name, now: skill }: SkillNow): void {
     const known = this.#indexed.get(id)
-    // `discard` would count it in the next search still, for some of the others.
+    // With `discard`, the removed skill would still count in the scores of the next search.
     if (known !== undefined) this.#index.remove(known)
     this.#indexed.delete(id)
     if (skill === undefined) return

@@ -1,7 +1,7 @@
 import { stemmer } from 'stemmer'
 import { MAX_SEARCHED_CHARACTERS } from '../shared/limits.ts'
 
-/** Words of a query that are searched for, and the longest of these, in characters. */
+/** Most words of a query, and longest word in characters. */
 const MAX_QUERY_TERMS = 16
 const MAX_TERM_CHARACTERS = 64
 
@@ -11,7 +11,7 @@ const UNSPACED = String.raw`[\p{scx=Han}\p{scx=Hira}\p{scx=Kana}\p{scx=Thai}\p{s
 const RUN = new RegExp(String.raw`(?:(?=${LETTER})${UNSPACED})+|(?:(?!${UNSPACED})${LETTER})+`, 'gu')
 const UNSPACED_START = new RegExp(`^${UNSPACED}`, 'u')
 
-/** `.NET`; `C#` and `C++`; words that are joined to one, as in `front-end`; and pictures. */
+/** Tokens: `.NET`; `C#` and `C++`; joined words such as `front-end`; flags and emoji. */
 const TOKEN = new RegExp([
   String.raw`(?<!${LETTER})\.net(?!${LETTER})`,
   String.raw`(?<!${LETTER})[a-z](?:#|\+\+)(?!${LETTER})`,
@@ -21,15 +21,15 @@ const TOKEN = new RegExp([
 
 const JOINER = /[-_.'\u2010\u2011\u2019]/
 
-/** Names of languages and platforms as they are written without their signs. */
+/** Names of languages and platforms, with their spellings in letters. */
 const SPELLINGS: ReadonlyMap<string, readonly string[]> = new Map([
   ['.net', ['.net', 'dotnet']], ['c#', ['c#', 'csharp']], ['c++', ['c++', 'cpp']], ['f#', ['f#', 'fsharp']]
 ])
 
-/** Accents of Latin, Greek and Cyrillic letters. Japanese voicing marks tell letters apart, and stay. */
+/** Accents of Latin, Greek and Cyrillic letters. Japanese voicing marks are kept, since they distinguish letters. */
 const ACCENTS = /[\u0300-\u036f]/g
 
-/** Combining marks beyond what real text has (UAX #15 §13): normalization sorts them in quadratic time. */
+/** More combining marks in a row than real text has (UAX #15 §13). Normalization would sort them in quadratic time. */
 const ENDLESS_MARKS = /([\p{M}\uff9e\uff9f]{30})[\p{M}\uff9e\uff9f]+/gu
 
 /**
@@ -75,7 +75,7 @@ export function queryWords (query: string): readonly string[] {
   return (significant.length > 0 ? significant : all).slice(0, MAX_QUERY_TERMS)
 }
 
-/** Whether the last word of a query may be the beginning of a longer one: short words begin too many. */
+/** Whether the last word of a query may be a prefix. Very short words would match too much. */
 export function allowsPrefix (word: string): boolean {
   return isUnspaced(word) || word.length > 2
 }

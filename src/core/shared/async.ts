@@ -6,8 +6,8 @@ const SLICE_MS = 5
 type Job<T> = () => Promise<T>
 
 /**
- * Makes a function that never runs two jobs with one key at the same time. Calls during a run share one further run,
- * which begins after the call: its result is never older than the call. Jobs with one key have to be equal.
+ * Creates a function that never runs two jobs with one key at the same time. Calls during a run share one further run,
+ * which begins after them, so that no result is older than its call. Jobs with one key must be equal.
  */
 export function createCoalescer<T> (): (key: string, job: Job<T>) => Promise<T> {
   const running = new Map<string, Promise<T>>()

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 
-/** `sha256:<hex>` of bytes, or of a text in UTF-8. */
+/** Returns `sha256:<hex>` of bytes, or of a text in UTF-8. */
 export function sha256 (bytes: Uint8Array | string): string {
   return `sha256:${hash('sha256', bytes)}`
 }

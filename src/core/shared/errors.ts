@@ -44,7 +44,7 @@ export function kindOf (code: SkillErrorCode): SkillErrorKind {
 export class SkillError extends Error {
   readonly code: SkillErrorCode
 
-  /** @param cause what the operating system said; for the log only. */
+  /** @param cause error of the operating system, for the log only */
   constructor (code: SkillErrorCode, message: string, cause?: unknown) {
     super(message, cause === undefined ? undefined : { cause })
     this.name = 'SkillError'
@@ -66,7 +66,7 @@ export async function unlessRefused<T> (read: () => Promise<T>): Promise<T | und
   }
 }
 
-/** `get_skill`'s sentences, each about a skill. */
+/** Errors of `get_skill`. */
 export const mainFileError = {
   invalidName: aboutSkill('invalid_skill_name',
     (name) => `Invalid skill name: '${name}'. Skill names must not contain '/', '\\', or '..'`),
@@ -78,7 +78,7 @@ export const mainFileError = {
   notUtf8: aboutSkill('main_file_not_utf8', (name) => `SKILL.MD contains invalid UTF-8 for skill '${name}'`),
   unreadable: aboutSkill('main_file_unreadable', errorReading),
   noAnswer: aboutSkill('disk_not_answering', errorReading),
-  /** The skill is rewritten without pause: no state of it holds for as long as reading takes. */
+  /** The skill is rewritten too often to be read in one state. */
   changing: aboutSkill('skill_changing', errorReading)
 } as const
 
@@ -120,7 +120,7 @@ export const SKILL_LIMITS = {
 
 export type SkillLimit = keyof typeof SKILL_LIMITS
 
-/** Its single files can be read. */
+/** A skill with too many files or bytes. Single files can still be read. */
 export class SkillTooLargeError extends SkillError {
   readonly exceededLimit: SkillLimit
 
@@ -130,12 +130,12 @@ export class SkillTooLargeError extends SkillError {
   }
 }
 
-/** A request for a revision, or a representation, that the skill no longer has. */
+/** The requested revision or representation of a skill is no longer the present one. */
 export class RevisionChangedError extends SkillError {
-  /** The revision that the skill has; undefined when it is not known. */
+  /** Present revision of the skill; undefined if unknown. */
   readonly present: string | undefined
 
-  /** @param name of the skill, where a request is about several */
+  /** @param name name of the skill, if the request is about several */
   constructor (present: string | undefined, name?: string) {
     const subject = name === undefined ? 'The skill' : `Skill '${name}'`
     super('revision_changed',
@@ -148,7 +148,7 @@ export const overloadError = {
   busy: () => new SkillError('overloaded', 'The service is overloaded')
 } as const
 
-/** `list_skills`' sentences, and every tool's while no root exists. */
+/** Errors of `list_skills`, and of all tools while no root exists. */
 export const folderError = {
   notFound: (path: string) => new SkillError('skills_folder_not_found', `Skills folder not found at path: ${path}`),
   permissionDenied: () => new SkillError('skills_folder_permission_denied', 'Permission denied reading skills folder'),

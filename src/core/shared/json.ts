@@ -5,7 +5,7 @@ export function isJsonObject (value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** The own property, or undefined; also for values that are not objects. */
+/** Returns an own property, or undefined; also for values that are not objects. */
 export function own (value: unknown, key: string): unknown {
   return isJsonObject(value) && Object.hasOwn(value, key) ? value[key] : undefined
 }
@@ -28,7 +28,7 @@ export function toWellFormed (value: unknown): unknown {
   return mapScalars(value, (scalar) => typeof scalar === 'string' ? scalar.toWellFormed() : scalar)
 }
 
-/** Whether a parsed value nests arrays and objects deeper than so many levels; `[]` is one level. */
+/** Whether a parsed value nests arrays and objects deeper than `levels`; `[]` is one level. */
 export function isDeeperThan (value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return false
   return levels === 0 || Object.values(value).some((member) => isDeeperThan(member, levels - 1))

@@ -1,4 +1,4 @@
-/** The log of the core, a part of pino's interface: an object, then a sentence. */
+/** Logger of the core, a part of pino's interface. */
 export interface CoreLog {
   info (details: object, message: string): void
   warn (details: object, message: string): void

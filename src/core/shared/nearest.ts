@@ -1,7 +1,7 @@
-/** Words that are further apart than this are not taken for typos of each other. */
+/** Largest edit distance of a typo. */
 const MAX_DISTANCE = 2
 
-/** The candidate with the smallest edit distance, if that is small. */
+/** Returns the candidate with the smallest edit distance; undefined if none is near. */
 export function nearest (word: string, words: readonly string[]): string | undefined {
   const limit = Math.min(MAX_DISTANCE, word.length - 2)
   const near = words.filter(({ length }) => Math.abs(length - word.length) <= limit)
@@ -10,7 +10,7 @@ export function nearest (word: string, words: readonly string[]): string | undef
   return best !== undefined && best.distance <= limit ? best.candidate : undefined
 }
 
-/** Levenshtein's distance: letters to insert, to remove or to replace. */
+/** Computes the Levenshtein distance: letters to insert, remove or replace. */
 function editDistance (from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, index) => index)
   for (const [index, letter] of [...from].entries()) {

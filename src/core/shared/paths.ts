@@ -1,4 +1,4 @@
-/** A path below a folder, '' for the folder itself; both absolute. Nothing is normalised, and the folder may be `/`. */
+/** Joins an absolute folder, which may be `/`, and a relative path; '' is the folder itself. Does not normalize. */
 export function pathBelow (folder: string, path: string): string {
   if (path === '') return folder
   return folder === '/' ? `/${path}` : `${folder}/${path}`
@@ -20,12 +20,12 @@ export function folderOf (path: string): string {
   return path.slice(0, Math.max(0, path.lastIndexOf('/')))
 }
 
-/** A relative path as a part of a URL: each segment is encoded once. */
+/** Encodes a relative path for a URL, each segment once. */
 export function encodePath (path: string): string {
   return path.split('/').map(encodeURIComponent).join('/')
 }
 
-/** All folders that a path lies in, the outermost first. */
+/** Returns all folders that contain a path, the outermost first. */
 export function foldersAbove (path: string): string[] {
   return path.split('/').slice(0, -1).map((_name, index, names) => names.slice(0, index + 1).join('/'))
 }

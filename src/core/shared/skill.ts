@@ -13,7 +13,7 @@ export interface Finding {
   readonly message: string
   readonly fix: string
   readonly field?: string
-  /** The file that the finding is about, relative to the skill's folder. */
+  /** Path of the affected file in the skill. */
   readonly file?: string
   /** Where in that file, counted from 1. Columns are UTF-16 code units, as editors count them. */
   readonly line?: number
@@ -22,31 +22,30 @@ export interface Finding {
   readonly targets?: readonly string[]
 }
 
-/** Parsed frontmatter: plain JSON data. Untrusted content: own properties only, read with `own`. */
+/** Parsed frontmatter: plain JSON data. Untrusted, so read own properties only, with `own`. */
 export type Frontmatter = Readonly<Record<string, unknown>>
 
-/** Skill metadata with the fields of Wave's and Neovate's interfaces together. */
+/** Metadata of a skill: the fields of both Wave's and Neovate's interfaces. */
 export interface SkillMetadata {
-  /** The frontmatter's `name`, or the folder's when there is none. */
+  /** `name` of the frontmatter, or of the folder if there is none. */
   readonly name: string
-  /** The frontmatter's `description`; empty when there is none. */
+  /** `description` of the frontmatter; empty if there is none. */
   readonly description: string
   readonly type: SkillType
   /** Absolute path of the skill's folder, as configured. */
   readonly skillPath: string
   /** Absolute path of the main file, `skillPath` + `/SKILL.md` when there is none yet. */
   readonly path: string
-  /** The name that addresses the skill, where a layout gives it another one than its folder has. */
+  /** Name that addresses the skill, if a layout makes it differ from that of the folder. */
   readonly address?: string
 }
 
-/** The name that addresses a skill. */
 export function addressOf ({ address, skillPath }: Pick<SkillMetadata, 'address' | 'skillPath'>): string {
   return address ?? basename(skillPath)
 }
 
 export interface CatalogSkill {
-  /** The folder's name: the one address of the skill. */
+  /** Name that addresses the skill, mostly that of its folder. */
   readonly name: string
   readonly metadata: SkillMetadata
   readonly frontmatter: Frontmatter
@@ -59,12 +58,12 @@ export interface CatalogSkill {
 
 /** A skill with its content: what Wave's `loadSkill` returns. */
 export interface Skill extends CatalogSkill {
-  /** The whole main file, frontmatter included, verbatim. */
+  /** The whole main file with its frontmatter, verbatim. */
   readonly content: string
 }
 
 export interface ManifestFile {
-  /** Relative to the skill's folder, `/` between segments. */
+  /** Path in the skill, with `/` between segments. */
   readonly path: string
   readonly size_bytes: number
   readonly media_type: string
@@ -81,7 +80,7 @@ export interface FileList {
 /** All files of a skill in one state. */
 export interface Manifest {
   readonly skill_name: string
-  /** `sha256:<hex>` over paths and digests: the same content has the same revision everywhere. */
+  /** `sha256:<hex>` over paths and digests, equal wherever the content is equal. */
   readonly revision: string
   readonly files: readonly ManifestFile[]
 }

@@ -3,7 +3,7 @@ export function keepIfEqual<T> (before: readonly T[] | undefined, now: readonly 
   return before?.length === now.length && now.every((item, index) => item === before[index]) ? before : now
 }
 
-/** Makes names distinct, as in `skills`, `skills-2`. No name that gets a number is one of the others. */
+/** Makes names distinct: `skills`, `skills-2`. A numbered name never equals another one or one of `others`. */
 export function distinctNames (names: readonly string[], others: readonly string[] = []): readonly string[] {
   const taken = new Set([...names, ...others])
   return names.map((name, index) => {
@@ -25,8 +25,8 @@ export function decodePercent (text: string): string | undefined {
 }
 
 /**
- * Order by Unicode code point. JavaScript's default order, by UTF-16 code unit, differs for characters beyond U+FFFF:
- * surrogates (U+D800–DFFF) sort below U+E000–FFFF there.
+ * Compares texts by Unicode code point. JavaScript compares UTF-16 code units, where surrogates (U+D800–DFFF) sort
+ * below U+E000–FFFF.
  */
 export function compareCodePoints (a: string, b: string): number {
   const length = Math.min(a.length, b.length)
@@ -53,7 +53,7 @@ export function withoutEndSlashes (text: string): string {
   return text.replace(/(?<!\/)\/+$/, '')
 }
 
-/** A whole number as documents write it: `1,048,576`. */
+/** Formats an integer with separators: `1,048,576`. */
 export function grouped (number: number): string {
   return String(number).replaceAll(/\B(?=(?:\d{3})+$)/g, ',')
 }
@@ -63,7 +63,7 @@ export function counted (number: number, noun: string, plural = `${noun}s`): str
   return `${grouped(number)} ${number === 1 ? noun : plural}`
 }
 
-/** Number of Unicode code points, which is what the format's limits count. */
+/** Counts Unicode code points, as the format's limits do. */
 export function countCodePoints (text: string): number {
   return [...text].length
 }
@@ -77,7 +77,7 @@ export function printable (text: string): string {
   return text.replace(UNPRINTABLE, escape)
 }
 
-/** Longest quotation in a sentence, in code points. */
+/** Longest quoted text in a message, in code points. */
 const MAX_QUOTED_CODE_POINTS = 80
 
 /** Unprintable or invisible characters: controls, format characters, lone surrogates, separators. */
@@ -87,7 +87,7 @@ const ESCAPES: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\
 
 /** Quotes text from outside for use in a sentence: in one line, with visible characters, cut. */
 export function quote (text: string): string {
-  // A code point has at most two units: this slice holds enough of them, however long the text.
+  // A code point has at most two units, so this slice has enough of them.
   const points = Array.from(text.slice(0, 2 * MAX_QUOTED_CODE_POINTS + 2))
   const escape = (character: string): string => ESCAPES[character] ?? `\\u{${character.codePointAt(0)?.toString(16)}}`
   const shown = points.slice(0, MAX_QUOTED_CODE_POINTS).join('').replaceAll(UNSEEN, escape)

@@ -7,7 +7,7 @@ import { type CoreLog, SILENT } from '../shared/log.ts'
 import { RootFollower } from './root-follower.ts'
 import type { WatcherState } from './watcher.ts'
 
-/** Pause between two comparisons of everything, in milliseconds: with a watcher, which misses changes, and without. */
+/** Pause between two full comparisons, in milliseconds: with a watcher, which can miss changes, and with polling. */
 const TICK_MS = 20_000
 const POLL_MS = 1_000
 
@@ -17,7 +17,7 @@ const SLOW_INDEX_MS = 5_000
 export interface RefresherOptions {
   /** Compare everything each second instead of asking the kernel for events. */
   readonly polling?: boolean
-  /** `false` runs without a watcher: everything is compared every 20 seconds. */
+  /** `false`: no watcher, everything is compared every 20 seconds. */
   readonly watcher?: boolean
   /** Pause between two comparisons of everything, in milliseconds. Default 20,000, with polling 1,000. */
   readonly tickMs?: number | undefined
@@ -46,7 +46,7 @@ export class Refresher extends EventEmitter<{
     catalog.on('stale', this.#onStale).on('listed', this.#onListed)
   }
 
-  /** Makes the first index of each root, and follows it. */
+  /** Starts the followers: each indexes its root, and then follows it. */
   start (): void {
     if (this.#isStarted) return
     this.#isStarted = true
@@ -92,7 +92,7 @@ export class Refresher extends EventEmitter<{
     return { status: 'watching', mode: 'events', ...worst, errors }
   }
 
-  /** Whether changes in a root cause events, or it is polled. */
+  /** Whether changes in a root are noticed by events or by polling. */
   isWatching (root: Root): boolean {
     return this.#options.polling || this.#followers.get(root)?.watcherState?.status === 'watching'
   }

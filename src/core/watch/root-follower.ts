@@ -3,12 +3,12 @@ import type { Root } from '../roots/root.ts'
 import type { CoreLog } from '../shared/log.ts'
 import { RootWatcher, type WatcherState } from './watcher.ts'
 
-/** What happens within this time after an event is compared with it, in milliseconds. */
+/** Time after an event in which further ones are collected before a comparison, in milliseconds. */
 const COLLECT_MS = 50
 
 interface FollowerOptions {
   readonly root: Root
-  /** Compares skills of the root, all by default, with the disk. */
+  /** Compares skills of the root with the disk. Default: all skills. */
   readonly compare: (names?: ReadonlySet<string>) => Promise<void>
   readonly isWatched: boolean
   readonly tickMs: number
@@ -18,7 +18,6 @@ interface FollowerOptions {
 /** Compares one root with the disk: for its first index, when its watcher reports something, and at intervals. */
 export class RootFollower {
   readonly #options: FollowerOptions
-  /** One comparison at a time. */
   readonly #limit = pLimit(1)
   /** Names of skills that may have changed; undefined stands for any. */
   #hints = new Set<string | undefined>()
@@ -36,7 +35,7 @@ export class RootFollower {
     this.indexed.catch(() => {})
   }
 
-  /** Makes the first index, unless there is one, and begins to follow the root. */
+  /** Indexes the root if that has not been done, and begins to follow it. */
   async start (): Promise<void> {
     const { root, compare, isWatched, log } = this.#options
     if (!root.isIndexed) await this.#run(() => compare())
@@ -56,7 +55,7 @@ export class RootFollower {
     return this.#watcher?.state
   }
 
-  /** Compares a skill soon, or all skills. */
+  /** Schedules the comparison of one skill, or of all. */
   hint (name?: string): void {
     if (this.#isClosed) return
     this.#hints.add(name)
@@ -67,7 +66,7 @@ export class RootFollower {
     await this.#watcher?.check()
   }
 
-  /** Returns when no comparison is under way. */
+  /** Stops following. Resolves when no comparison is running. */
   async close (): Promise<void> {
     this.#isClosed = true
     this.#settle.reject(new Error('the skills were closed before the first index'))
@@ -99,7 +98,7 @@ export class RootFollower {
     this.#scheduleTick()
   }
 
-  /** Runs one job at a time. Never rejects. */
+  /** Runs one job at a time. Logs errors instead of throwing them. */
   async #run (job: () => Promise<void>): Promise<void> {
     await this.#limit(async () => {
       if (this.#isClosed) return

@@ -14,7 +14,7 @@ import { errorCode } from '../shared/system-errors.ts'
 export interface WatcherState {
   /** `degraded`: some changes cause no event. `off`: closed, or never opened. */
   readonly status: 'starting' | 'watching' | 'degraded' | 'off'
-  /** `polling`: changes are found by comparing everything at short intervals. */
+  /** `polling`: everything is compared at short intervals instead. */
   readonly mode: 'events' | 'polling'
   /** Errors since the watcher was last set up. */
   readonly errors: number
@@ -22,7 +22,7 @@ export interface WatcherState {
   readonly lastError?: string
 }
 
-/** What makes the watcher work again, by code: the text of `ENOSPC` speaks of a full disk. */
+/** Fixes by error code. Node's text for `ENOSPC` would blame a full disk. */
 const WATCHER_REMEDIES: ReadonlyMap<string, string> = new Map([
   ['ENOSPC', 'raise fs.inotify.max_user_watches'],
   ['EMFILE', 'raise fs.inotify.max_user_instances or the limit of open files'],
@@ -33,38 +33,38 @@ const WATCHER_REMEDIES: ReadonlyMap<string, string> = new Map([
 /** Pause between two checks of the watched folders' identities, in milliseconds. */
 const CHECK_MS = 500
 
-/** How long setting up a watcher may take until it is reported, in milliseconds. */
+/** Time after which a watcher that is still starting is reported, in milliseconds. */
 const STARTING_MS = 10_000
 
 /** libuv reads events as long as there are any, and no request is answered meanwhile: more are a flood. */
 const MAX_EVENTS_PER_TURN = 10_000
-/** Until a root is watched again after a flood, in milliseconds. */
+/** Pause after a flood before the root is watched again, in milliseconds. */
 const FLOOD_MS = 1_000
 
-/** Until a folder that was replaced is watched again, and until that has happened, in milliseconds. */
+/** Pause before a replaced folder is watched again, and time until that is set up, in milliseconds. */
 const REPLACED_MS = 50
 const SETUP_MS = 250
 
-/** What is watched with all below: the root, or what one of its links leads to. */
+/** A folder that is watched recursively: the root, or the target of one of its links. */
 interface WatchedFolder {
   /** As configured: it may lead through links. */
   readonly path: string
   readonly realPath: string
-  /** The skill; undefined for the root. */
+  /** Name of the skill; undefined for the root. */
   readonly name?: string
 }
 
 /**
- * Watches one root with chokidar: its folders, and those elsewhere that links lead to. Files have no watch of their
- * own, since a folder reports what happens to them. A folder that is replaced, or one above it, takes its watch with it
- * without an event: one `stat` of the root and of each link, twice a second, finds that.
+ * Watches one root with chokidar: its folders, and those that its links lead to. Files need no watch, since their
+ * folder reports changes. If a folder or one above it is replaced, the watch is lost without an event. A `stat` of the
+ * root and of each link, twice a second, notices that.
  */
 export class RootWatcher {
   readonly #root: Root
   readonly #log: CoreLog
   readonly #onHint: (name?: string) => void
   readonly #checkTimer: NodeJS.Timeout
-  /** Watches what the root has listed last, and watches again what was replaced since. */
+  /** Checks what the root lists, and watches new and replaced folders. */
   readonly check = coalesce(() => this.#check())
   #listing: RootListing | undefined
   #places: readonly WatchedFolder[] = []
@@ -77,11 +77,11 @@ export class RootWatcher {
   #startTimer: NodeJS.Timeout | undefined
   #replaced: Set<string> | undefined
   #errors = 0
-  /** Codes of what went wrong since everything was watched: a restart that fails is not news. */
+  /** Error codes since everything was last watched. Each is logged once. */
   readonly #failures = new Set<string>()
   #isClosed = false
 
-  /** @param onHint something happened at a skill of the root, or, without a name, anywhere: it proves nothing */
+  /** @param onHint called when a skill, or without a name any skill, may have changed */
   constructor (root: Root, log: CoreLog, onHint: (name?: string) => void) {
     this.#root = root
     this.#log = log
@@ -180,7 +180,7 @@ export class RootWatcher {
       })
   }
 
-  /** Whether a path is hidden in its place, or in no place at all. */
+  /** Whether a path has a hidden name below a watched folder, or is not below one. */
   #isIgnored (path: string): boolean {
     if (this.#folders.has(path)) return false
     const parent = dirname(path)
@@ -190,7 +190,7 @@ export class RootWatcher {
   #ready (): void {
     this.#isReady = true
     clearTimeout(this.#startTimer)
-    // What has happened before caused no event.
+    // Changes before this moment caused no event.
     this.#onHint()
     if (this.#errors > 0) return
     this.#failures.clear()
@@ -227,22 +227,22 @@ export class RootWatcher {
     setTimeout(() => {
       this.#replaced = undefined
       const watcher = this.#watcher
-      // `add` would open a closed watcher again.
+      // `add` would reopen a closed watcher.
       if (watcher === undefined || watcher.closed) return
       const isReplaced = (path: string): boolean =>
         replaced.has(path) || (path !== dirname(path) && isReplaced(dirname(path)))
       const paths = [...replaced, ...Object.keys(watcher.getWatched()).filter(isReplaced)]
       watcher.unwatch(paths)
       watcher.add(paths.filter((path) => !this.#isIgnored(path) && isFolder(path)))
-      // What happens meanwhile causes no event.
+      // Changes while the watch is being set up cause no event.
       setTimeout(() => { for (const path of replaced) this.#hint(path) }, SETUP_MS).unref()
     }, REPLACED_MS).unref()
   }
 }
 
 /**
- * The root, its skills that lie elsewhere, and its links that lead to no skill now. A disk without events, and what
- * never changes, is not watched.
+ * Returns what to watch: the root, its skills that are elsewhere, and its links that lead to no skill. Nothing for a
+ * network disk without events, or for folders that never change.
  */
 function placesOf ({ path: rootPath, listing, listed, isNetwork, folders }: Root): readonly WatchedFolder[] {
   if (isNetwork || listed?.isFixed === true) return []
@@ -260,7 +260,7 @@ function placesOf ({ path: rootPath, listing, listed, isNetwork, folders }: Root
 async function identityAt (disk: Disk, path: string): Promise<string> {
   try {
     const stats = await disk.stat(path)
-    // The number of a deleted inode is used again.
+    // With the time of birth, since the number of a deleted inode is reused.
     return stats === undefined ? '' : `${stats.dev}:${stats.ino}:${stats.birthtimeNs}`
   } catch {
     return ''

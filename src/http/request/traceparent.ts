@@ -9,7 +9,7 @@ export interface TraceContext {
   readonly flags: string
 }
 
-/** The caller's place in a trace; undefined for a text that is none. */
+/** Parses a `traceparent` header; returns undefined if it is invalid. */
 export function parseTraceparent (text: unknown): TraceContext | undefined {
   if (typeof text !== 'string') return undefined
   const [, version, traceId, spanId, flags] = TRACEPARENT.exec(text) ?? []
@@ -17,7 +17,7 @@ export function parseTraceparent (text: unknown): TraceContext | undefined {
   return version === '00' && text.length !== 55 ? undefined : { traceId, spanId, flags }
 }
 
-/** Where a request is in a trace: its own span where spans are made, else its caller's. */
+/** Returns the trace context of a request: its own span if tracing is on, else the client's. */
 export function traceOf (request: FastifyRequest): TraceContext | undefined {
   return request.trace ?? parseTraceparent(request.headers['traceparent'])
 }

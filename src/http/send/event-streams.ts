@@ -12,15 +12,15 @@ interface EventStreamsOptions {
   readonly observer?: Pick<Observer, 'onStream'> | undefined
 }
 
-/** Sends the first frames of server-sent events, and returns a function that stops the others. */
+/** Starts sending server-sent events with `send`, and returns a function that stops. */
 type Begin = (send: (frame: Buffer) => void) => () => void
 
 export const EVENT_STREAM_MEDIA_TYPE = 'text/event-stream'
 const HEARTBEAT = Buffer.from(': still here\n\n')
 
 /**
- * Returns a function that answers with a stream of server-sent events until its caller may no longer have it. The
- * plugins @fastify/sse and fastify-sse-v2 write past the hooks, and keep without limit what a client does not read.
+ * Returns a function that answers with a stream of server-sent events, which ends when the caller loses access. The
+ * plugins @fastify/sse and fastify-sse-v2 write past Fastify's hooks, and buffer for slow clients without limit.
  */
 export function createEventStreams (
   app: FastifyInstance, { maxStreams, onAccessEnd, observer }: EventStreamsOptions
@@ -45,12 +45,12 @@ export function createEventStreams (
     for (const stream of streams.keys()) send(stream, HEARTBEAT)
   }, EVENT_HEARTBEAT_MS).unref()
 
-  // Not `onClose`, which waits for the answers that are under way.
+  // `onClose` would be too late: it waits for open answers.
   app.addHook('preClose', async () => {
     isClosing = true
     clearInterval(heartbeat)
     for (const [stream, response] of streams) {
-      // Its end would wait behind what the client does not read.
+      // The end of the stream would wait until the client has read all queued bytes.
       if (response.writableNeedDrain) response.destroy()
       else end(stream)
     }
@@ -71,7 +71,7 @@ export function createEventStreams (
       stopWatch()
       streams.delete(stream)
     })
-    // The head is sent when the stream is read first.
+    // Fastify sends the head when it begins to read the stream.
     stream.once('resume', () => { observer?.onStream?.(request) })
     return reply.send(stream)
   }

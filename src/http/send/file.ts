@@ -11,23 +11,23 @@ import type { ServableFile } from '../../core/read/file-cache.ts'
 import { contentHeaders, strongEtag } from '../headers.ts'
 import { HttpProblem } from '../problem.ts'
 
-/** Headers that compare the ETag. */
+/** Request headers that need the ETag. */
 const CONDITIONS = ['if-match', 'if-none-match', 'if-range'] as const
 
-/** One range. A list is ignored, as the RFC allows: parts are never multiplied (CVE-2025-62727). */
+/** A single range. Lists are ignored, as the RFC allows, so that no request multiplies the bytes (CVE-2025-62727). */
 const SINGLE_RANGE = /^bytes=[ \t]*(\d*)-(\d*)[ \t]*$/i
 
-/** Bytes to be sent whole or in part. */
+/** A representation that can be sent whole or in part. */
 interface Bytes {
   readonly contentType: string
   readonly size: number
-  /** Undefined when nobody has read all bytes. */
+  /** Undefined if the digest is not known. */
   readonly etag: string | undefined
-  /** From `start` to `end`, both included. */
+  /** Reads the bytes from `start` to `end`, both included. */
   readonly read: (start: number, end: number) => Buffer | Readable
 }
 
-/** The body for a file, whole or the range asked for. Sets the headers, as all functions of this file do. */
+/** Returns the body for a file, whole or the requested range, and sets the headers. */
 export async function answerFile (
   request: FastifyRequest, reply: FastifyReply, file: ServableFile, path: string
 ): Promise<Buffer | Readable> {
@@ -37,14 +37,14 @@ export async function answerFile (
   const { size, isUtf8: isText } = file
   const close = (): void => { void file.close() }
   try {
-    // A request with a condition is answered by the digest, however long it takes to read a large file for it.
+    // A conditional request needs the digest, even if a large file has to be read for it.
     const isConditional = CONDITIONS.some((name) => request.headers[name] !== undefined)
     const digest = isConditional ? await file.readDigest() : file.digest
     return answerBytes(request, reply, {
       contentType: contentType(mediaType(path, isText), isText),
       size,
       etag: digest && strongEtag(digest),
-      // Closes as well if the body is never read: for HEAD, a 304, or a client that has left.
+      // Also runs if the body is never read: for HEAD, a 304, or a client that has disconnected.
       read: (start, end) => streamOf(withSentences(file.chunks(start, end), path)).once('close', close)
     })
   } catch (error) {
@@ -87,12 +87,12 @@ function answerBytes (request: FastifyRequest, reply: FastifyReply, { contentTyp
   return read(start, end)
 }
 
-/** The bytes asked for (RFC 9110 §14); undefined for all. `If-Range` compares strongly: no weak tag or date matches. */
+/** Returns the requested range (RFC 9110 §14); undefined: all bytes. `If-Range` never matches weak tags or dates. */
 function rangeOf ({ method, headers }: FastifyRequest, size: number, etag: string | undefined) {
   const { range = '', 'if-range': ifRange, 'if-none-match': ifNoneMatch } = headers
   const [, first = '', last = ''] = SINGLE_RANGE.exec(range) ?? []
   if (method !== 'GET' || first + last === '' || (ifRange !== undefined && ifRange !== etag)) return undefined
-  // A 304 has no range to check, and any `Range` may be ignored.
+  // The answer may become a 304, which has no range; ignoring `Range` is always allowed.
   if (ifNoneMatch !== undefined) return undefined
   if (first === '') return { start: Math.max(0, size - Number(last)), end: size - 1 }
   if (last !== '' && Number(last) < Number(first)) return undefined
@@ -103,7 +103,7 @@ function streamOf (chunks: AsyncIterable<Buffer>): Readable {
   return Readable.from(chunks, { objectMode: false, highWaterMark: 1 })
 }
 
-/** A file that changes before its first byte is out gets an error of the domain as its answer. */
+/** Translates read errors: a file that changes before its first byte is sent gets an error answer. */
 async function * withSentences (chunks: AsyncIterable<Buffer>, path: string): AsyncGenerator<Buffer> {
   try {
     yield * chunks

@@ -7,14 +7,14 @@ export const JSON_MEDIA_TYPE = 'application/json; charset=utf-8'
 /** Rendered answers, by the value that they render. */
 const rendered = new WeakMap<object, { readonly body: Buffer, readonly etag: string }>()
 
-/** For a handler to return: JSON text that Fastify does not serialize again. */
+/** Returns JSON text for a handler to return, which Fastify does not serialize again. */
 export function jsonText (reply: FastifyReply, text: string): string {
   reply.header('content-type', JSON_MEDIA_TYPE)
   return text
 }
 
 /**
- * For a handler to return: a value that many answers share, as JSON. The first one serializes it and computes the ETag.
+ * Returns JSON of a value that many answers share, with its ETag; both are computed once.
  * @param serialize default: by the schema of the route
  */
 export function keptJson (

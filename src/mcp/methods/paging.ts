@@ -7,18 +7,16 @@ export interface Page<Item> {
   readonly nextCursor?: string
 }
 
-/** All lists of this API are of names in the same order. A cursor of one is good for another of the same skills. */
+/** All MCP lists are sorted by skill name, so a cursor of one list also works for the others of the same view. */
 const questionOf = (scope: string) => scope === '' ? 'mcp' : `mcp ${scope}`
 
 /**
- * One page of items. A cursor names the last entry of the page before, so that names that come and go meanwhile shift
- * nothing.
- *
- * @param scope names the set of skills
+ * Reads one page. A cursor contains the last name of the previous page, so skills that come or go shift nothing.
+ * @param scope key of the view
  * @param names sorted by code point
- * @param make the item of a name, asked for the names of this page only; undefined for a name without an item
+ * @param make makes the item of a name on this page; undefined if it has none
  * @param isFull whether the page ends here, after at least one item
- * @throws {ProtocolError} -32602 for a cursor that no page had
+ * @throws {ProtocolError} -32602 for an invalid cursor
  */
 export async function readPage<Item> (
   scope: string, names: readonly string[], cursor: string | undefined,
@@ -39,7 +37,7 @@ export async function readPage<Item> (
   return { items }
 }
 
-/** Refuses every cursor of a list that has one page. */
+/** Refuses any cursor, for a list of one page. */
 export function checkOnlyPage (cursor: string | undefined): void {
   if (cursor !== undefined) throw invalidCursor()
 }

@@ -9,7 +9,7 @@ import { type Page, readPage } from './paging.ts'
 
 const TASK = { name: 'task', description: 'What to do with the skill; comes after its instructions', required: false }
 
-/** One page of prompts: each skill that models are offered is one. */
+/** Lists one page of prompts: one prompt for each skill that models are offered. */
 export async function listPrompts (skills: View, cursor: string | undefined): Promise<Page<Prompt>> {
   return await readPage(skills.scope, await skills.list(), cursor, async (name) => {
     const skill = await skills.find(name)
@@ -18,7 +18,7 @@ export async function listPrompts (skills: View, cursor: string | undefined): Pr
   }, (prompts) => prompts.length >= MCP_PAGE_ENTRIES)
 }
 
-/** The document of a skill as the user's message, and the task, if there is one, as the next. */
+/** Returns a skill's document as a message of the user, followed by the task if there is one. */
 export async function getPrompt (
   skills: View, name: string, task: string | undefined
 ): Promise<GetPromptResult> {

@@ -20,12 +20,12 @@ export const resourceTemplates = [{
     'percent-encoded'
 }]
 
-/** The media type of a folder in the Skills extension. */
+/** Media type of folders in the Skills extension. */
 const DIRECTORY = 'inode/directory'
 
 const isFull = (items: readonly unknown[]) => items.length >= MCP_PAGE_ENTRIES
 
-/** One page of the main files of all skills, valid or not; other files follow from the template. */
+/** Lists the main files of all skills, valid or not, one page at a time. The template gives the URIs of other files. */
 export async function listResources (skills: View, cursor: string | undefined): Promise<Page<Resource>> {
   return await readPage(skills.scope, await skills.list(), cursor, async (name) => {
     const skill = await skills.find(name)
@@ -40,7 +40,7 @@ export async function listResources (skills: View, cursor: string | undefined): 
   }, isFull)
 }
 
-/** A file: `text` when its bytes are UTF-8, otherwise `blob`. */
+/** Reads a file: `text` if its bytes are UTF-8, else `blob`. */
 export async function readResource (
   skills: View, uri: string, originOf?: OriginOf
 ): Promise<ReadResourceResult> {
@@ -58,8 +58,8 @@ export async function readResource (
 }
 
 /**
- * Accepts what every stream of `GET /mcp` carries anyway: nothing is kept between requests.
- * @throws {ProtocolError} -32602 for another URI than that of a main file
+ * Accepts a subscription without storing it: streams of `GET /mcp` report all main files anyway.
+ * @throws {ProtocolError} -32602 for a URI that is not that of a main file
  */
 export function acceptSubscription (uri: string): object {
   if (parseSkillUri(uri)?.path === 'SKILL.md') return {}
@@ -67,7 +67,7 @@ export function acceptSubscription (uri: string): object {
     'Subscribe to skill://<name>/SKILL.md: its updates are those of all files of the skill')
 }
 
-/** One page of the direct children of a folder (Skills extension, `resources/directory/read`). */
+/** Lists one page of the direct children of a folder (Skills extension, `resources/directory/read`). */
 export async function readDirectory (
   skills: View, uri: string, cursor: string | undefined
 ): Promise<Page<Resource>> {
@@ -88,7 +88,7 @@ export async function readDirectory (
   }, isFull)
 }
 
-/** What is in a folder, by name; undefined stands for a folder. A manifest has no empty folders. */
+/** Returns the direct children of a folder by name; undefined for a folder. A manifest has no empty folders. */
 function childrenOf ({ files }: Manifest, prefix: string): ReadonlyMap<string, ManifestFile | undefined> {
   const children = new Map<string, ManifestFile | undefined>()
   for (const file of files) {

@@ -11,11 +11,11 @@ import { MCP_PAGE_ENTRIES, MCP_PAGE_FILES } from '../limits.ts'
 import { type Page, readPage } from './paging.ts'
 import { mainFileUri, parseSkillUri, skillUri } from '../skill-uri.ts'
 
-/** Keys of the protocol's metadata: a prefix that is ours. */
+/** Our keys in `_meta`, with a prefix of our own. */
 const REVISION = 'skillserve/revision'
 export const TRUST = 'skillserve/trust'
 
-/** Where a state of a skill comes from. */
+/** Returns the trust report of a skill in one state. */
 export type OriginOf = (state: SkillState) => Promise<{ readonly report: TrustReport }>
 
 /** An entry of `skills/list` (Skills extension, "The skill entry"). */
@@ -24,14 +24,14 @@ interface SkillEntry {
   readonly frontmatter: Frontmatter
   readonly resources: ReadonlyArray<{ readonly uri: string, readonly digest: string, readonly size: number }>
   readonly _meta: {
-    /** The revision of the skill, of which the HTTP routes read files and archives. */
+    /** Revision of the skill; the HTTP routes serve its files and archive under this revision. */
     readonly [REVISION]: string
-    /** Where the skill comes from; absent without a trust policy. */
+    /** Trust report of the skill; absent without a trust policy. */
     readonly [TRUST]?: TrustReport
   }
 }
 
-/** One page of the skills that the official client accepts. */
+/** Lists one page of the skills that the official client accepts. */
 export async function listSkillEntries (
   skills: View, cursor: string | undefined, originOf?: OriginOf
 ): Promise<Page<SkillEntry>> {
@@ -44,9 +44,9 @@ export async function listSkillEntries (
 }
 
 /**
- * The entry of one skill, named by the URI of its SKILL.md.
- * @throws {ProtocolError} -32602 that says why there is no entry
- * @throws {SkillError} when the skill cannot be read
+ * Returns the entry of one skill by the URI of its SKILL.md.
+ * @throws {ProtocolError} -32602 with the reason why there is no entry
+ * @throws {SkillError} if the skill cannot be read
  */
 export async function getSkillEntry (skills: View, uri: string, originOf?: OriginOf): Promise<SkillEntry> {
   const parts = parseSkillUri(uri)
@@ -61,12 +61,12 @@ export async function getSkillEntry (skills: View, uri: string, originOf?: Origi
   throw new ProtocolError(ProtocolErrorCode.InvalidParams, sentence)
 }
 
-/** The entry of a skill that is listed. A skill that goes away, or cannot be read, is not on the page. */
+/** Returns the entry of a skill in a list; undefined if the skill is gone, cannot be read, or is not eligible. */
 async function findListed (
   skills: View, name: string, originOf: OriginOf | undefined
 ): Promise<SkillEntry | undefined> {
   return await unlessRefused(() => skills.read(name, async (state) => {
-    // The index knows skills that are not offered, which spares the manifest of each.
+    // The index tells which skills cannot be offered, so that their manifests need not be read.
     const snapshot = isUsable(state.skill) ? await state.listedSnapshot() : undefined
     return snapshot && (await readEntry(state, originOf)).entry
   }))

@@ -3,23 +3,23 @@ import { isLoopback } from '../../http/request/hosts.ts'
 import { quote } from '../../operator/setting.ts'
 import { AddressError } from '../source-error.ts'
 
-/** `sha256:` and 64 digits, as archives and registries name bytes. */
+/** `sha256:` and 64 hexadecimal digits, as archives and registries identify bytes. */
 export const DIGEST = /^sha256:[0-9a-f]{64}$/
 
 /** How files end that hold a tree of files. */
 export const PACKED_FILE = /\.(?:zip|skill|tar\.gz|tgz|tar\.zst|tar)$/i
 
-/** As git and people write it, and no URL. */
+/** An SSH address in git's short form, which is not a URL. */
 const SCP_LIKE = /^[\w.-]+@[\w.-]+:(?!\/\/)/
 
 const BEGIN = '(?:[a-z][a-z\\d+.-]*://|github:)'
 const ADDRESS = new RegExp(`^${BEGIN}`, 'i')
-/** What ends an address before it: another one, or a folder that is written `/…`, `./…`, `../…` or `~…`. */
+/** What ends an address: the next address, or a folder that is written as `/…`, `./…`, `../…` or `~…`. */
 const NEXT = `:(?:/(?!/)|\\.{1,2}/|~|${BEGIN})`
-/** An address or a folder, behind a colon. */
+/** An address or a folder after a colon. */
 const ROOTS = new RegExp(`:(${BEGIN}.*?(?=$|${NEXT})|[^:]*)`, 'gis')
 
-/** Whether a text that stands for skills is an address, and not a folder. */
+/** Whether a text is the address of a source, and not a folder. */
 export function isAddress (text: string): boolean {
   return ADDRESS.test(text) || SCP_LIKE.test(text)
 }
@@ -87,7 +87,7 @@ export function lastPart (path: string): string {
   return parts.at(-1)?.replace(/[^\w.-]+/g, '-') || 'skills'
 }
 
-/** @throws AddressError for percent signs that encode nothing */
+/** @throws AddressError for malformed percent-encoding */
 export function decode (text: string): string {
   const decoded = decodePercent(text)
   if (decoded === undefined) throw new AddressError('the address is not percent-encoded as it should be')

@@ -3,43 +3,43 @@ import type { SkillType } from '../../core/shared/skill.ts'
 import type { Layout, LeftOut } from '../../layout/layout.ts'
 import type { SourceFiles } from '../publish/source-tree.ts'
 
-/** Where credentials are. Files are read at each fetch, so that new ones count without a restart. */
+/** Places of credentials. Files are read at each fetch, so that new credentials need no restart. */
 export interface SourceAuth {
   readonly username?: string
   /** A password, or a token. */
   readonly secretFile?: string
   readonly secretVariable?: string
-  /** For git over SSH. */
+  /** Files for git over SSH. */
   readonly keyFile?: string
   readonly knownHostsFile?: string
 }
 
-/** What all kinds of sources have. Times in milliseconds. */
+/** Settings of all kinds of sources. */
 export interface SourceCommon {
-  /** What settings and reports call it; unique. */
+  /** Unique name in settings and reports. */
   readonly name: string
   /** Default: of a project. */
   readonly type?: SkillType
   readonly layout: Layout
-  /** Globs of paths of skills, and of folders. */
+  /** Globs of paths of skills to serve, and of folders to skip. */
   readonly include?: readonly string[]
   readonly exclude?: readonly string[]
-  /** In front of the name of each skill. */
+  /** Prefix for the name of each skill. */
   readonly prefix?: string
-  /** Time between two checks. Default: the kind's. */
+  /** Time between two checks in milliseconds. Default: that of the kind. */
   readonly intervalMs?: number
   /** Of one fetch. Default: two minutes. */
   readonly timeoutMs?: number
-  /** Whether the service is ready without it. */
+  /** Whether the service is ready before the source has been fetched. */
   readonly optional?: boolean
   readonly auth?: SourceAuth
-  /** A file with the secret that senders of `POST /hooks/git` have. */
+  /** Path of a file with the secret of the senders of `POST /hooks/git`. */
   readonly webhookSecretFile?: string
   /** Absolute path of the configuration file that names the source. */
   readonly configFile?: string
 }
 
-/** A folder of the operator's own. */
+/** A folder that the operator provides. */
 export interface FolderRoot
   extends Partial<Pick<SourceCommon, 'name' | 'type' | 'layout' | 'include' | 'exclude' | 'prefix'>> {
   readonly kind: 'folder'
@@ -49,11 +49,11 @@ export interface FolderRoot
 
 export interface GitSource extends SourceCommon {
   readonly kind: 'git'
-  /** `https:`, `ssh:`, `file:`, or `http:` of this machine; without credentials. */
+  /** Address of protocol `https:`, `ssh:`, `file:`, or `http:` on this machine; without credentials. */
   readonly url: string
   /** Branch, tag, `refs/…` or full commit id. Undefined: the default branch. */
   readonly ref: string | undefined
-  /** A folder; '' is the top. */
+  /** Folder in the repository; '' is the top. */
   readonly path: string
 }
 
@@ -68,18 +68,18 @@ export interface ArchiveSource extends SourceCommon {
 export interface S3Source extends SourceCommon {
   readonly kind: 's3'
   readonly bucket: string
-  /** What its keys begin with: '' or a path with a slash at its end. */
+  /** Beginning of the keys: '' or a path with a slash at its end. */
   readonly prefixPath: string
-  /** Default: Amazon's of the region. */
+  /** Address of the service. Default: Amazon's for the region. */
   readonly endpoint: string | undefined
   readonly region: string | undefined
-  /** Key below the prefix, written last by the upload: nothing is read before it changes. */
+  /** Key below the prefix that an upload writes last; nothing is read until its object changes. */
   readonly marker: string | undefined
 }
 
 export interface OciSource extends SourceCommon {
   readonly kind: 'oci'
-  /** Host and port. */
+  /** Host, and port if it has one. */
   readonly registry: string
   readonly repository: string
   /** A tag, or `sha256:<hex>`. */
@@ -93,24 +93,23 @@ export interface SiteSource extends SourceCommon {
   readonly url: string
 }
 
-/** A key of the configuration file that only some kinds have. Its value is a text. */
+/** A key of the configuration file, with a string as value, that only some kinds have. */
 export interface KindSetting {
   readonly description: string
   readonly pattern?: string
-  /** What a value must be, for the message about one that is not. Default: a text. */
+  /** Completes "must be …" in errors about the value. Default: a text. */
   readonly title?: string
 }
 
-/** The values of such keys. */
 type KindSettings = Readonly<Record<string, string | undefined>>
 
 export interface FetchOptions {
-  /** The memory of the state that is published; undefined before the first, and when it is to be fetched again. */
+  /** `memory` of the published state; undefined before the first, or if everything is to be fetched again. */
   readonly known: Fetched['memory'] | undefined
   readonly signal: AbortSignal
   /** After so many milliseconds the signal ends the fetch. */
   readonly timeoutMs: number
-  /** An empty folder for what is fetched, on the file system of the state folder; its owner removes it. */
+  /** Empty folder for the fetched files, on the file system of the state folder; the caller removes it. */
   readonly tmp: string
   /** A folder of this source alone that stays between fetches. */
   readonly cache: string
@@ -119,18 +118,18 @@ export interface FetchOptions {
 
 /** One state of a source. */
 export interface Fetched {
-  /** For people: `main@sha1:…`, `sha256:…`. */
+  /** Revision for people: `main@sha1:…`, `sha256:…`. */
   readonly revision: string
-  /** What is kept for the next fetch: validators, ids. */
+  /** Data for the next fetch: validators, ids. */
   readonly memory: Readonly<Record<string, string>>
   readonly files: SourceFiles
   /** The folder in it that is the source; '' for all of it. */
   readonly path: string
-  /** The parts of it that no file system can hold. */
+  /** Skipped parts, such as names that no file system can store. */
   readonly leftOut?: readonly LeftOut[]
   /**
-   * Called when its files are read, and before any of it is published.
-   * @throws SourceError for a source that has another state by now
+   * Called after the files were read and before they are published.
+   * @throws SourceError if the source has changed meanwhile
    */
   readonly confirm?: () => Promise<void>
 }
@@ -150,9 +149,9 @@ export interface Fetcher<Spec> {
 export interface SourceKind<Spec extends SourceCommon & { readonly kind: string }> {
   /** The key of the configuration file that has its address. */
   readonly kind: Spec['kind']
-  /** How its addresses begin, with the colon at the end: `s3:`. Several kinds may share a protocol. */
+  /** Protocols of its addresses, with the colon: `s3:`. Several kinds may share one. */
   readonly protocols: readonly string[]
-  /** Which addresses with one of these protocols are of this kind. Default: all of them. */
+  /** Whether an address with one of these protocols is of this kind. Default: always. */
   isAddress? (url: URL): boolean
   /** What the key of the kind has as its value in the configuration file. */
   readonly description: string
@@ -161,11 +160,11 @@ export interface SourceKind<Spec extends SourceCommon & { readonly kind: string 
   parseFragment? (fragment: string): KindSettings
   /** Default time between two checks, in milliseconds. */
   readonly intervalMs: number
-  /** Whether senders of `POST /hooks/git` may ask for a check. */
+  /** Whether `POST /hooks/git` may trigger a check. */
   readonly takesHooks?: boolean
   /**
    * @param address without a fragment
-   * @throws AddressError for what cannot be used
+   * @throws AddressError if it cannot be used
    */
   create (address: string, settings: KindSettings): Spec
   load (): Promise<Fetcher<Spec>>

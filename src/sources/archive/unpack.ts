@@ -22,26 +22,25 @@ const HEAD_BYTES = 512
 const TAR_MAGIC_AT = 257
 const ZSTD = Buffer.from([0x28, 0xb5, 0x2f, 0xfd])
 
-/** What the types of the tar parser are here; those of devices, FIFOs and the like are refused by their own names. */
+/** Our names for the parser's types; devices, FIFOs and the like are refused under the parser's names. */
 const TAR_TYPES: Readonly<Record<string, Item['type']>> = {
   File: 'file', OldFile: 'file', ContiguousFile: 'file', Directory: 'folder', SymbolicLink: 'link', Link: 'hard link'
 }
 
-/** What an archive has at a path. */
 interface Item {
   readonly name: string
   /** `file`, `folder`, `link`, `hard link`, or the name of a type that is refused. */
   readonly type: string
   readonly content: AsyncIterable<Buffer>
-  /** Of links. */
+  /** Target of a link. */
   readonly target: string
 }
 
 /**
- * Unpacks an archive by what its first bytes say it is: neither its name nor its type can be trusted. Each file is
- * stored under a number, so that no name of an archive is ever a path on this machine before the whole was checked.
- * @param folder is made for the files
- * @param scope only what lies below this folder counts
+ * Unpacks an archive. Its format is detected by its first bytes, since neither name nor media type can be trusted. Each
+ * file is stored under a number, so that no name in an archive becomes a path before all names were checked.
+ * @param folder the folder to make for the files
+ * @param scope a folder: only entries below it are unpacked
  * @throws SourceError
  */
 export async function unpackArchive (
@@ -91,8 +90,8 @@ export async function unpackArchive (
 }
 
 /**
- * Leaves the one top folder that holds everything out of the paths.
- * @param path the folder that is wanted: one that names the top folder, without another of its name in it, keeps it
+ * Removes the top folder that contains all entries from their paths.
+ * @param path the wanted folder: if it begins with the top folder, and this contains none of its own name, paths stay
  */
 export function withoutTopFolder (entries: readonly SourceEntry[], path = ''): readonly SourceEntry[] {
   const common = commonFolder(entries)
@@ -111,7 +110,7 @@ async function * itemsOf (archive: string, signal: AbortSignal): AsyncGenerator<
 }
 
 function zstdDecompressor (): Transform {
-  // Since Node 22.15; the types are those of Node 20.
+  // Node has this function since 22.15, but the types are those of Node 20.
   const { createZstdDecompress: create } = zlib as { readonly createZstdDecompress?: () => Transform }
   if (create !== undefined) return create()
   throw new ArchiveError('bad_archive', 'the archive is compressed with zstd, which Node 22.15 or later unpacks')
@@ -135,7 +134,7 @@ async function * tarItems (archive: string, decompress: Transform, signal: Abort
   const ended = new AbortController()
   let hasEndMark = false
   parser.on('eof', () => { hasEndMark = true })
-  // The parser does not offer what it has no name for.
+  // The parser emits no entry for types that it does not know.
   parser.on('ignoredEntry', ({ path, meta }) => {
     if (!meta) parser.abort(refusedEntry(path, 'has an unknown entry type'))
   })

@@ -7,14 +7,14 @@ import { yieldIfNeeded } from '../../core/shared/async.ts'
 import { pathFrom } from '../../core/shared/paths.ts'
 import type { LayoutTree, LeftOut, TreeEntry } from '../../layout/layout.ts'
 
-/** A folder of this machine, for one search for skills. Links are followed where they stay inside, or are allowed. */
+/** A folder on disk, for one search for skills. Links are followed if they stay inside or are allowed. */
 export class DiskTree implements LayoutTree {
   readonly disk: Disk
   /** Real path. */
   readonly root: string
   /** Real paths of the folders that links may lead into, the root first. */
   readonly #containers: readonly string[]
-  /** Links that lead out of the tree. */
+  /** Links that lead out of the tree, as far as they were found. */
   readonly outside: LeftOut[] = []
 
   private constructor (disk: Disk, root: string, containers: readonly string[]) {
@@ -23,7 +23,7 @@ export class DiskTree implements LayoutTree {
     this.#containers = containers
   }
 
-  /** @throws an operating system error where there is no folder */
+  /** @throws the system's error if the folder cannot be read */
   static async open (path: string, linkTargets: readonly string[] = []): Promise<DiskTree> {
     const disk = diskOf(path, ...linkTargets)
     const root = await disk.realpath(path)
@@ -68,7 +68,7 @@ export class DiskTree implements LayoutTree {
     })
   }
 
-  /** The real path; undefined for what is not there or leads out, which is noted. */
+  /** Resolves a path; returns undefined if it does not exist or leads out of the tree, and notes the latter. */
   async #resolve (path: string): Promise<string | undefined> {
     const realPath = await unlessRefused(() => this.disk.realpath(join(this.root, path)))
     if (realPath === undefined || realPath === this.root) return realPath
@@ -78,7 +78,7 @@ export class DiskTree implements LayoutTree {
   }
 }
 
-/** Undefined for what is not there, or is refused. Throws if the disk fails, or a file changes while it is read. */
+/** Returns undefined if the file is missing or refused. Throws if the disk fails, or the file changes meanwhile. */
 async function unlessRefused<T> (read: () => T | Promise<T>): Promise<T | undefined> {
   try {
     return await read()

@@ -64,7 +64,7 @@ export class FolderOrigin extends EventEmitter<{ changed: [] }> implements Origi
       await this.#search(await DiskTree.open(path, linkTargets), signal)
     } catch (cause) {
       const error = asFolderError(cause)
-      // Of one that cannot be read now, the skills of the last search stay.
+      // If the folder is only unreadable for now, the skills of the last search stay.
       if (error.code === 'not_found' || error.code === 'auth_failed') {
         this.report = { kind: 'folder' }
         this.#list(undefined)
@@ -141,7 +141,7 @@ export class FolderOrigin extends EventEmitter<{ changed: [] }> implements Origi
       log.info(details, 'a folder was searched for skills')
     }
     this.folders = folders
-    // Something in the skills may have changed too.
+    // Also if the list is the same: files in the skills may have changed.
     this.emit('changed')
   }
 }

@@ -4,13 +4,13 @@ import { withoutEndSlashes } from '../../core/shared/text.ts'
 import { decode } from '../address/address.ts'
 import type { GitSource } from '../address/source-kind.ts'
 
-/** A ref by the rules of `git check-ref-format --allow-onelevel`, and nothing that could be an option. */
+/** A ref that `git check-ref-format --allow-onelevel` accepts, and that git cannot take for an option. */
 const REF = /^(?![-./]|@$|.*(?:\.\.|\/\/|@\{|\/\.|\.lock(?:\/|$)))[^\p{Cc} ~^:?*[\\]+(?<![./])$/u
 
 /** Hosts whose `/owner/repository` is a repository. */
 const HOSTS = ['github.com', 'www.github.com', 'gitlab.com', 'bitbucket.org', 'codeberg.org', 'gitea.com']
 
-/** How the pages of hosts show a folder at a ref: GitLab; Gitea and Forgejo; GitHub and Bitbucket. */
+/** Paths of web pages that show a folder at a ref: GitLab; Gitea and Forgejo; GitHub and Bitbucket. */
 const PAGES = [
   /^(?<repository>\/.+?)\/-\/(?<kind>tree|blob)\/(?<ref>[^/]+)\/?(?<rest>.*)$/,
   /^(?<repository>\/[^/]+\/[^/]+)\/src\/(?:branch|tag|commit)\/(?<ref>[^/]+)\/?(?<rest>.*)$/,
@@ -31,7 +31,7 @@ export function hostPage (url: URL): Pick<GitSource, 'url'> & Partial<Pick<GitSo
   for (const pattern of PAGES) {
     const { repository = '', kind, ref = '', rest = '' } = pattern.exec(pathname)?.groups ?? {}
     if (ref === '') continue
-    // The page of a file shows a skill's SKILL.md: its folder is meant.
+    // The page of a SKILL.md stands for the folder of the skill.
     const isFile = kind === 'blob' || isMainFile(baseName(rest))
     return { url: `${url.origin}${repository}`, ref: decode(ref), path: decode(isFile ? folderOf(rest) : rest) }
   }

@@ -4,19 +4,19 @@ import type { Environment } from '../../operator/setting.ts'
 import { SourceError, type SourceErrorCode } from '../source-error.ts'
 import { redact } from '../secrets.ts'
 
-/** Largest file that git may write, in blocks of 512 bytes: 512 MiB. A larger pack ends git. */
+/** Largest file that git may write, in blocks of 512 bytes: 512 MiB. The system kills git at a larger pack. */
 const MAX_FILE_BLOCKS = 1_048_576
 
 /** Most memory of git, in KiB: 2 GiB. A host that lists refs without end would take all of the machine's. */
 const MAX_MEMORY_KIB = 2_097_152
 
-/** Node cannot set limits, so a shell runs this fixed text. A lower limit of the machine stays. */
+/** Shell script that sets the limits, since Node cannot. A lower limit of the machine stays. */
 const LIMITED = 'ulimit -f "$0" || exit; ulimit -d "$1" 2>/dev/null; shift; exec git "$@"'
 
 const MAX_OUTPUT_BYTES = 128 * 1_048_576
 const MAX_ERROR_CHARACTERS = 8_192
 
-/** Set for every call, whatever the operator's own configuration says. */
+/** Settings for each call, which override the operator's git configuration. */
 const CONFIG: ReadonlyArray<readonly [key: string, value: string]> = [
   ['core.hooksPath', '/dev/null'],
   ['core.fsmonitor', 'false'],
@@ -24,15 +24,15 @@ const CONFIG: ReadonlyArray<readonly [key: string, value: string]> = [
   ['core.autocrlf', 'false'],
   ['core.protectNTFS', 'true'],
   ['core.protectHFS', 'true'],
-  // A redirect to another host would get the credentials.
+  // On a redirect git would send the credentials to the other host.
   ['http.followRedirects', 'false'],
   ['http.lowSpeedLimit', '1000'],
   ['http.lowSpeedTime', '30'],
   ['transfer.fsckObjects', 'true'],
-  // Always a pack: the limit on files then bounds what a fetch writes.
+  // Fetched objects always become a pack, so that the limit of file size bounds a fetch.
   ['fetch.unpackLimit', '1'],
   ['core.bigFileThreshold', '16m'],
-  // A fetch packs its store anew after so many packs, without what is not needed any more.
+  // After this many packs, a fetch repacks the store without unreachable objects.
   ['gc.autoPackLimit', '16'],
   ['gc.autoDetach', 'false'],
   ['gc.pruneExpire', 'now'],
@@ -43,15 +43,15 @@ const CONFIG: ReadonlyArray<readonly [key: string, value: string]> = [
 
 export interface GitOptions {
   readonly args: readonly string[]
-  /** That of the service, of which git gets a part. */
+  /** Environment of the service; git gets a part of it. */
   readonly env: Environment
   readonly signal: AbortSignal
-  /** The only transport that may be used. Undefined: git only uses a store on this machine. */
+  /** The only allowed transport. Undefined: git only uses the local store. */
   readonly protocol?: string
-  /** In the environment, where other users of the machine do not see them. */
+  /** Passed in the environment, which other users of the machine cannot read. */
   readonly config?: ReadonlyArray<readonly [key: string, value: string]>
   readonly sshCommand?: string
-  /** Left out of everything that git says. */
+  /** Removed from everything that git prints. */
   readonly secrets?: readonly string[]
   readonly input?: string | undefined
 }
@@ -59,8 +59,8 @@ export interface GitOptions {
 export type ReadOutput<T> = (output: AsyncIterable<Buffer>) => Promise<T>
 
 /**
- * Runs git with an environment of our own, and ends it with all its helpers when `signal` fires.
- * @param read takes what it prints while it runs
+ * Runs git with a fixed environment; kills it and its helpers when `signal` aborts.
+ * @param read consumes the output while git runs
  * @throws SourceError
  */
 export async function runGit<T> (options: GitOptions, read: ReadOutput<T>): Promise<T> {
@@ -68,17 +68,17 @@ export async function runGit<T> (options: GitOptions, read: ReadOutput<T>): Prom
   signal.throwIfAborted()
   const child = spawn('/bin/sh', ['-c', LIMITED, String(MAX_FILE_BLOCKS), String(MAX_MEMORY_KIB), ...args], {
     env: environmentOf(options),
-    // A group of its own: git starts helpers, which would outlive it.
+    // A process group of its own, so that git's helpers can be killed with it.
     detached: true
   })
-  // Without free descriptors there are no pipes either.
+  // Out of file descriptors, `spawn` fails, and the pipes are undefined.
   await once(child, 'spawn')
   const stop = (): void => { killGroup(child) }
   signal.addEventListener('abort', stop)
-  // A terminal interrupts its own group only.
+  // Ctrl-C in a terminal only reaches the terminal's own process group.
   process.once('exit', stop)
   let stderr = ''
-  // The reason of a failure stands last, behind all that a host says.
+  // Only the end is kept: it has the reason of a failure, after all that the host printed.
   child.stderr.setEncoding('utf8')
   child.stderr.on('data', (text: string) => { stderr = (stderr + text).slice(-MAX_ERROR_CHARACTERS) })
   child.stdin.on('error', () => {}).end(input)
@@ -119,8 +119,8 @@ const PASSED = [
 ]
 
 /**
- * With it, git reads no settings of the machine or of its user, and asks nobody for credentials. Proxies, agents for
- * keys and authorities belong to the machine, not to a user of git.
+ * Makes the environment of git: without settings of the machine or its user, and without prompts for credentials.
+ * Proxies, SSH agents and certificate authorities are kept, since they belong to the machine.
  */
 function environmentOf ({ protocol = '', config = [], sshCommand, env }: GitOptions): NodeJS.ProcessEnv {
   const settings = [...CONFIG, ...config]
@@ -148,7 +148,7 @@ function environmentOf ({ protocol = '', config = [], sshCommand, env }: GitOpti
 const TOO_LARGE = 'the repository is larger than 512 MiB, or needs more than 2 GiB of memory'
 const UNREACHABLE = 'the host cannot be reached, or breaks off'
 
-/** Classes of git's messages, in the order in which they are tried. The log has git's own last lines. */
+/** Error codes by patterns in git's messages, tried in this order. The log has git's own last lines. */
 const CLASSES: ReadonlyArray<readonly [code: SourceErrorCode, sentence: string, pattern: RegExp]> = [
   ['unreachable', UNREACHABLE, /^(?!remote:).*connect to .*: permission denied/im],
   ['disk', 'git cannot read or write a file of this machine',
@@ -166,20 +166,20 @@ const CLASSES: ReadonlyArray<readonly [code: SourceErrorCode, sentence: string, 
   ['tls', 'the certificate of the host is not accepted', /certificate|SSL|TLS/]
 ]
 
-/** What git says of a store that it cannot use. A host's own messages begin with `remote:`. */
+/** Messages of git about a store that it cannot use. A host's own messages begin with `remote:`. */
 const DAMAGED = new RegExp('^(?!remote:).*(?:not a git repository: |bad config |is not a GIT packfile|is corrupt$|' +
   '\\.lock\': File exists|unable to resolve reference)', 'm')
 
-/** Exit codes of a shell without git, and after SIGXFSZ. */
+/** Exit codes of the shell if git is missing, and after SIGXFSZ. */
 const NO_GIT = 127
 const FILE_SIZE_EXCEEDED = 153
 
-/** git cannot use its object store: it has to be fetched anew. */
+/** git cannot use its object store, which has to be fetched again. */
 export class DamagedStoreError extends SourceError {}
 
 /**
- * Returns what a failure of git means.
- * @param isLocal whether git has only used the store, so that no host can be the reason
+ * Converts a failure of git into an error.
+ * @param isLocal whether git only used the store, so that no host can be the cause
  */
 export function gitError (stderr: string, code: number | null, isLocal = false): SourceError {
   const details = stderr.trim().split('\n').join(' / ').slice(-800)

@@ -34,14 +34,14 @@ function parseListing (listing: Buffer): { entries: SourceEntry[], leftOut: Left
     const [mode = '', , id = '', size = ''] = listing.toString('latin1', start, tab).split(/ +/)
     const path = listing.toString('utf8', tab + 1, end)
     const kind = mode === '160000' ? 'submodule' : mode === '120000' ? 'link' : 'file'
-    // A name that is not UTF-8 has U+FFFD in its path, and would be published as another name.
+    // A name that is not UTF-8 would be published under another name, with U+FFFD.
     if (isUtf8(listing.subarray(tab + 1, end))) entries.push({ path, kind, id, size: Number(size) || 0 })
     else leftOut.push({ path, reason: 'unsafe_name' })
   }
   return { entries, leftOut }
 }
 
-/** Reads blobs one after the other through one process of git. */
+/** Reads blobs one after the other with a single git process. */
 async function readBlobs<T extends { readonly entry: SourceEntry }> (
   run: RunInStore, blobs: readonly T[], use: (blob: T, bytes: Buffer) => Promise<void>
 ): Promise<void> {

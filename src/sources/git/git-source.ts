@@ -26,7 +26,7 @@ const OWN_REF = 'refs/skillserve/fetched'
 
 type Remote = Omit<GitOptions, 'args'>
 
-/** @throws AddressError when this machine's git cannot be used */
+/** @throws AddressError if git is missing or too old */
 export async function check (_source: GitSource, env: Environment): Promise<void> {
   const output = await runGit({ args: ['--version'], env, signal: AbortSignal.timeout(10_000) }, wholeOutput)
     .catch(() => { throw new AddressError('git is not installed: install git (and openssh-client for git+ssh://)') })
@@ -35,7 +35,7 @@ export async function check (_source: GitSource, env: Environment): Promise<void
   throw new AddressError(`git ${version} is too old: install ${MIN_VERSION} or later`)
 }
 
-/** Fetches one commit of a repository into a bare store in the cache, by the system's git. */
+/** Fetches one commit into a bare store in the cache, with the system's git. */
 export async function fetch (source: GitSource, options: FetchOptions): Promise<Fetched | undefined> {
   const { url, ref, path } = source
   const { known, signal, cache, env } = options
@@ -82,7 +82,7 @@ async function resolveRef ({ ref, url }: GitSource, remote: Remote) {
   const ids = new Map([...listing.matchAll(/^([\da-f]{40,64})\t(.+)$/gm)].map(([, id, name]) => [name, id]))
   const [, branch = 'HEAD'] = /^ref: refs\/heads\/(.+)\tHEAD$/m.exec(listing) ?? []
   for (const name of names) {
-    // Of an annotated tag, the commit and not the tag.
+    // For an annotated tag, `^{}` is its commit.
     const commit = ids.get(`${name}^{}`) ?? ids.get(name)
     if (commit !== undefined) return { name, label: ref ?? branch, commit }
   }

@@ -9,7 +9,7 @@ import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
 import { isJsonObject, type JsonObject } from '../../core/shared/json.ts'
 import { connectionError, SourceError } from '../source-error.ts'
 
-/** Content codings that some hosts use although none was asked for. */
+/** Content codings that some hosts use without being asked. */
 const DECODERS: ReadonlyMap<string, () => Transform> = new Map<string, () => Transform>([
   ['gzip', createGunzip], ['x-gzip', createGunzip], ['deflate', createInflate], ['br', createBrotliDecompress]
 ])
@@ -20,7 +20,7 @@ interface Answer {
 }
 
 interface SavedBody {
-  /** In hexadecimal digits. */
+  /** Hexadecimal digits. */
   readonly sha256: string
   /** Bytes. */
   readonly size: number
@@ -32,13 +32,13 @@ export async function readBody ({ body }: Answer, limit: number): Promise<Buffer
 
 /** Writes a body into a new file, as it was sent. */
 export async function saveBody ({ headers, body }: Answer, path: string, limit: number): Promise<SavedBody> {
-  // Waits for no bytes that would be refused: they may never come.
+  // A body that is too large is refused before it is read, since its bytes may never come.
   if (Number(headers['content-length'] ?? 0) <= limit) return await save(body, path, limit)
   body.destroy()
   throw tooLargeError(limit)
 }
 
-/** Removes the content coding of a saved body. Returns undefined where it has none. */
+/** Decodes a saved body by its content coding. Returns undefined if it has none. */
 export async function decodeFile ({ headers }: Answer, path: string, limit: number): Promise<SavedBody | undefined> {
   const coding = headers['content-encoding']?.trim().toLowerCase() ?? ''
   if (coding === '' || coding === 'identity') return undefined

@@ -13,18 +13,18 @@ import { proxyOf, tunnel } from './proxy.ts'
 
 const MAX_REDIRECTS = 5
 const REDIRECTS = [301, 302, 303, 307, 308]
-/** How long a server may be silent, in milliseconds. */
+/** How long a server may send nothing, in milliseconds. */
 const SILENCE_MS = 30_000
 
 export interface HttpRequest {
   readonly url: string
   readonly method?: 'GET' | 'HEAD'
   readonly headers?: RequestHeaders
-  /** Sent to the host of `url` only, whatever redirects say. */
+  /** Headers that are only sent to the origin of `url`, even after redirects. */
   readonly credentials?: RequestHeaders
   readonly signal: AbortSignal
   readonly env: Environment
-  /** Statuses that are answers, besides 200. */
+  /** Statuses besides 200 that are not errors. */
   readonly accept?: readonly number[]
   /** False for an address that a server has named: it may not lead to this machine or its network. */
   readonly mayBeInside?: boolean
@@ -37,14 +37,14 @@ export interface HttpAnswer {
   readonly status: number
   readonly headers: IncomingHttpHeaders
   readonly body: IncomingMessage
-  /** Whether the first host is one of this machine or its network: it may name others there. */
+  /** Whether the first host is on this machine or its network, and so may name other addresses there. */
   readonly isInside: boolean
 }
 
 /**
- * Sends a request with Node's own client. Redirects are followed by hand: never from https to http, and without
- * credentials to another origin, since stores and registries redirect to signed addresses elsewhere.
- * @throws SourceError for every status that is not an answer
+ * Sends a request with Node's client. Redirects are followed here: never from https to http, and without credentials to
+ * another origin, since stores and registries redirect to signed addresses elsewhere.
+ * @throws SourceError for an unexpected status
  */
 export async function send (options: HttpRequest): Promise<HttpAnswer> {
   const { headers, credentials = {}, env, accept = [], mayBeInside = true, isOneSite = false } = options
@@ -91,7 +91,7 @@ async function ask (
     const sent = start(url, {
       method,
       signal,
-      // Some hosts refuse requests without an agent.
+      // Some hosts refuse requests without a user agent.
       headers: { 'accept-encoding': 'identity', 'user-agent': `skillserve/${readPackageVersion()}`, ...headers },
       // A kept connection was checked for another request. Without an agent Node names port 443 in `Host`.
       ...socket === undefined ? { agent: false } : { createConnection: () => socket, defaultPort: 443 },
@@ -100,7 +100,7 @@ async function ask (
     sent.on('error', () => {})
     sent.setTimeout(SILENCE_MS, () => { sent.destroy(new SourceError('timeout', 'the host stopped sending')) })
     sent.end()
-    // The signal also ends the wait for a host that switches to another protocol.
+    // Without the signal this would wait for ever if the host switches to another protocol.
     const [answer] = await once(sent, 'response', { signal }) as [IncomingMessage]
     return answer
   } catch (error) {
@@ -109,10 +109,10 @@ async function ask (
   }
 }
 
-/** Checks the addresses in the step that connects to one of them: a name may have another address a moment later. */
+/** Checks addresses while the connection is made: a moment later the name may resolve to another one. */
 const lookupOutside: LookupFunction = (hostname, options, callback) => {
   lookup(hostname, { ...options, all: true }, (error, addresses) => {
-    // A host of this network may have an address outside of it too, and is asked there.
+    // A host of this network that also has an outside address is reached there.
     const outside = (addresses ?? []).filter(({ address }) => !isInsideAddress(address))
     const [first] = outside
     if (error !== null) callback(error, [])
@@ -127,7 +127,7 @@ export function isInsideAddress (address: string): boolean {
   if (!ipaddr.isValid(address)) return true
   const parsed = ipaddr.process(address)
   if (parsed.range() !== 'rfc6052') return parsed.range() !== 'unicast'
-  // NAT64: networks that have only IPv6 reach every IPv4 address so, which its last four bytes are.
+  // NAT64: IPv6-only networks reach every IPv4 address like this, and its last four bytes are that address.
   return ipaddr.fromByteArray(parsed.toByteArray().slice(12)).range() !== 'unicast'
 }
 

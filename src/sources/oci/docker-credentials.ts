@@ -8,10 +8,10 @@ import type { Environment } from '../../operator/setting.ts'
 import { basic, type RequestHeaders } from '../secrets.ts'
 import { SourceError } from '../source-error.ts'
 
-/** A name becomes the end of the name of a program. */
+/** Name of a credential helper, which becomes the end of a program's name. */
 const HELPER_NAME = /^[\w-]+$/
 
-/** What a helper prints for a registry that it does not know; its exit code is 1. */
+/** Output of a helper for an unknown registry; its exit code is 1. */
 const NOT_FOUND = /credentials not found/
 
 const run = promisify(execFile)
@@ -39,14 +39,14 @@ export async function dockerCredentials (
   return typeof helper === 'string' && helper !== '' ? await askHelper(helper, server, env, signal) : {}
 }
 
-/** Asks as `docker pull` does: the registry on the standard input, JSON on the output. */
+/** Asks a helper as `docker pull` does: the registry on its standard input, JSON on its output. */
 async function askHelper (
   name: string, server: string, env: Environment, signal: AbortSignal
 ): Promise<RequestHeaders> {
   if (!HELPER_NAME.test(name)) throw missing('config.json of Docker has a helper whose name is not a plain word')
   const program = `docker-credential-${name}`
   const asking = run(program, ['get'], { env: { ...env }, signal })
-  // A helper may end without reading.
+  // A helper may exit without reading its input.
   asking.child.stdin?.on('error', () => {}).end(server)
   let answer: unknown
   try {
@@ -54,11 +54,11 @@ async function askHelper (
   } catch (error) {
     signal.throwIfAborted()
     if (NOT_FOUND.test(String(own(error, 'stdout')))) return {}
-    // Its output may hold a secret: no sentence repeats it.
+    // Errors do not quote the output, which may contain a secret.
     throw missing(`${program}, which config.json of Docker names, gives no credentials`)
   }
   const [username, secret] = [own(answer, 'Username'), own(answer, 'Secret')]
-  // The secret of the user `<token>` is a refresh token, which only `docker` itself exchanges.
+  // For the user `<token>` the secret is a refresh token, which only `docker` itself can exchange.
   if (typeof username !== 'string' || typeof secret !== 'string' || username === '<token>') {
     throw missing(`${program} gives no user and secret: set a user and a password or access token with auth`)
   }

@@ -14,22 +14,22 @@ const MAX_LAYERS = 100
 const MAX_MANIFESTS = 2_000
 
 const TITLE = 'org.opencontainers.image.title'
-/** Set by ORAS for a folder that it packed: the layer has the folder's name as its title. */
+/** Annotation of ORAS for a folder that it has packed; the title is the folder's name. */
 const UNPACK = 'io.deis.oras.content.unpack'
-/** How a layer of an image says that a file or a folder of a lower one is gone. */
+/** A name with which an image layer deletes a file or folder of a lower layer. */
 const WHITE_OUT = /(?:^|\/)\.wh\./
 const TAR_LAYER = /[./+]tar(?:[.+](?:gzip|zstd))?$/
 /** ORAS gives plain files the type of a tar layer, unless another is given. */
 const ORAS_FILE = 'application/vnd.oci.image.layer.v1.tar'
 
 interface Layer extends Descriptor {
-  /** Of a layer that is one file, and not an archive. */
+  /** Path of the file, for a layer that is one file and not an archive. */
   readonly file: string | undefined
 }
 
 /**
- * Pulls an artifact by its digest. There is no agreed format of skills, so that layers are read by rule: archives are
- * unpacked, and other layers with a title are files. A layout then finds the skills.
+ * Pulls an artifact by its digest. There is no common format for skills, so archives are unpacked, and other layers
+ * with a title are files. A layout then finds the skills.
  */
 export async function fetch (source: OciSource, options: FetchOptions): Promise<Fetched | undefined> {
   const { reference, path } = source
@@ -45,7 +45,7 @@ export async function fetch (source: OciSource, options: FetchOptions): Promise<
   }
   const packedBytes = layers.reduce((sum, { size }) => sum + size, 0)
   if (packedBytes > MAX_ARCHIVE_BYTES) throw tooLarge(`${MAX_ARCHIVE_BYTES} bytes`)
-  // A later layer replaces files of an earlier one, as in images for containers.
+  // A later layer replaces files of earlier ones, as in container images.
   const entries = new Map<string, SourceEntry>()
   let bytes = 0
   for (const [index, { file, ...layer }] of layers.entries()) {
@@ -75,13 +75,13 @@ function tooLarge (limit: string): SourceError {
   return new SourceError('too_large', `the artifact has more than ${limit}`)
 }
 
-/** The layers of a manifest, or of all manifests of an index. */
+/** Returns the layers of a manifest, or those of all manifests of an index. */
 async function layersOf (registry: Registry, digest: string): Promise<readonly Layer[]> {
   const top = await registry.manifest(digest)
   if (!Array.isArray(top['manifests'])) return manifestLayers(top)
   const entries = top['manifests'].filter(isJsonObject)
   if (entries.length > MAX_MANIFESTS) throw tooLarge(`${MAX_MANIFESTS} manifests`)
-  // Of an image for several platforms, each has the same files.
+  // The platforms of an image all contain the same files, so one is enough.
   const wanted = entries.some(({ platform }) => platform !== undefined)
     ? entries.filter(({ platform }) => !isJsonObject(platform) || platform['os'] !== 'unknown').slice(0, 1)
     : entries

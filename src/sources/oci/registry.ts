@@ -16,7 +16,7 @@ const MANIFEST_TYPES = [
   'application/vnd.docker.distribution.manifest.list.v2+json', 'application/vnd.docker.distribution.manifest.v2+json'
 ].join(', ')
 
-/** What a registry points at: bytes of a known digest and size. */
+/** An OCI descriptor: a reference to bytes of known digest and size. */
 export interface Descriptor {
   readonly digest: string
   readonly size: number
@@ -94,7 +94,7 @@ export function createRegistry (source: OciSource, env: Environment, signal: Abo
       signal,
       env,
       mayBeInside: isInside || url.host === base.host,
-      // Whoever answers for the registry names the realm: another domain gets no credentials.
+      // The registry's answer names the realm, so a realm in another domain gets no credentials.
       credentials: mayHaveCredentials(url.hostname, base.hostname) ? own : {}
     })
     const bytes = await readBody(answer, MAX_MANIFEST_BYTES)
@@ -110,13 +110,13 @@ function requireSame (found: string, digest: string): void {
   throw new SourceError('digest_mismatch', `the registry gives other bytes than those of ${digest}`)
 }
 
-/** Hosts of realms that a registry on another host publishes: both belong to the same operator. */
+/** Known realms on another host than their registry, of the same operator. */
 const REALMS: Readonly<Record<string, string>> = {
   'registry-1.docker.io': 'auth.docker.io',
   'registry.gitlab.com': 'gitlab.com'
 }
 
-/** The credentials of a registry may be sent to its own host, and to the one that is known for it. */
+/** Whether a realm may get the registry's credentials: it has the same host, or is known for the registry. */
 export function mayHaveCredentials (realm: string, registry: string): boolean {
   return realm === registry || REALMS[registry] === realm
 }

@@ -7,7 +7,7 @@ import { Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import { errorCode } from '../../core/shared/system-errors.ts'
 
-/** How often an owner touches its lock, and after how long without that the lock is stale, in milliseconds. */
+/** Interval at which an owner touches its lock, and age at which an untouched lock is stale, in milliseconds. */
 const HEARTBEAT_MS = 15_000
 const LOCK_STALE_MS = 60_000
 
@@ -30,8 +30,8 @@ interface Owner {
 }
 
 /**
- * Makes one process the owner of a folder. The lock file names its owner. The lock of an owner that has ended is
- * replaced by a rename, which one process at a time may do.
+ * Lets one process at a time own a folder. The lock file names its owner. If the owner has ended, its lock is replaced
+ * by a rename, which only one process at a time can do.
  */
 export class FolderLock {
   readonly #folder: string
@@ -56,7 +56,7 @@ export class FolderLock {
   async acquire (): Promise<string | undefined> {
     if (await this.isOurs()) return undefined
     const id = randomUUID()
-    // Before the lock exists: the process may end as soon as it does.
+    // The id is set before the lock exists, since the process may end immediately afterwards.
     this.#id = id
     held.set(id, this)
     // One listener for all locks.
@@ -71,13 +71,13 @@ export class FolderLock {
     return owner
   }
 
-  /** Returns whether this object has the lock: a process that was suspended may have lost it. */
+  /** Returns whether this object owns the lock: while a process is suspended, another one may take the lock. */
   async isOurs (): Promise<boolean> {
     if (this.#id === undefined) return false
     const owner = await ownerOf(this.#path)
     if (owner?.id === this.#id) return true
     this.#forget()
-    // Somebody may have removed the folder.
+    // If the folder was removed, the lock is gone, but no other process has taken it.
     if (owner !== undefined) this.#onLost()
     return false
   }
@@ -110,7 +110,7 @@ export class FolderLock {
   async #take (id: string): Promise<string | undefined> {
     const own = `${this.#path}.${id}`
     await mkdir(this.#folder, { recursive: true, mode: 0o700 })
-    // A link appears with its content: nobody ever reads half a lock.
+    // The file is complete before it is linked, so that nobody can read half a lock.
     await writeFile(own, JSON.stringify({ pid: process.pid, host: hostname(), id }), { flag: 'wx', mode: 0o600 })
     const used = [own]
     const claims: string[] = []
@@ -126,7 +126,7 @@ export class FolderLock {
       }
       if (stale === undefined) return undefined
       used.unshift(...claims)
-      // Another process may have replaced the lock, and removed its claim, since the lock was read.
+      // Since the lock was read, another process may have replaced it and removed its claim.
       const owner = await ownerOf(this.#path)
       if (owner?.id !== stale.id) return owner?.name ?? 'another process'
       await rename(own, this.#path)
@@ -152,7 +152,7 @@ async function linkNew (file: string, name: string): Promise<boolean> {
 async function ownerOf (path: string): Promise<Owner | undefined> {
   try {
     const owner = parseOwner(await readFile(path, 'utf8'))
-    // The clock of this machine may have been set back.
+    // The absolute value is used, since the clock may have been set back.
     const isOld = Math.abs(Date.now() - (await stat(path)).mtimeMs) > LOCK_STALE_MS
     if (owner === undefined) return { id: 'unknown', name: 'another process', isStale: isOld }
     const { pid, host, id } = owner

@@ -11,7 +11,7 @@ import { checkEntries, MAX_ENTRIES, type SourceEntry, SourceTree, storedFiles } 
 
 const MAX_PACKAGES = 1_000
 
-/** Failures of one package, which cost nothing but itself. */
+/** Errors that concern a single package, which is then skipped. */
 const PACKAGE_FAILURES: ReadonlySet<SourceErrorCode> = new Set(['bad_archive', 'too_large', 'refused_tree'])
 
 /**
@@ -44,7 +44,7 @@ export async function findPackaged (
       entries.push(...inner)
       continue
     }
-    // Of those that are left out, one may unpack to a gigabyte.
+    // A skipped package may have unpacked to a gigabyte.
     await rm(unpackedInto, { recursive: true, force: true })
   }
   const files = storedFiles(entries)

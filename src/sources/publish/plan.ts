@@ -8,12 +8,11 @@ import type { SourceStatus } from '../../schemas/health.ts'
 import { SourceError } from '../source-error.ts'
 import { isUnwritable, readFileOf, type SourceEntry, type SourceFiles, type SourceTree } from './source-tree.ts'
 
-/** A skill that is to be published. */
 export interface PublishedSkill {
   readonly name: string
-  /** Of the name and all files: two skills of one content are two folders. */
+  /** Digest of the name and all files: two skills with equal files have two folders. */
   readonly digest: string
-  /** Sorted by path. Submodules are not written. */
+  /** Files, sorted by path. Submodules are not written. */
   readonly files: ReadonlyArray<{ readonly path: string, readonly entry: SourceEntry }>
 }
 
@@ -25,7 +24,7 @@ export function publishedSkill (name: string, files: PublishedSkill['files']): P
   return { name, digest: hash.digest('hex').slice(0, 40), files }
 }
 
-/** With a prefix for the name of each skill, and what names the state in sentences. */
+/** Options of a layout, the prefix for names of skills, and the name of the state in errors. */
 export type PlanOptions = LayoutOptions & { readonly prefix: string, readonly where: string }
 
 /**
@@ -56,11 +55,11 @@ export async function planOf (
   return skills
 }
 
-/** How many of the things that were left out are named. */
+/** Most skipped entries that the status names. */
 const MAX_NAMED = 20
 const LFS_POINTER = 'version https://git-lfs.github.com/spec/v1'
 const MAX_POINTER_BYTES = 200
-/** Names of files that people keep elsewhere. */
+/** Names of files that Git LFS typically stores elsewhere. */
 const BINARY = /\.(?:png|jpe?g|gif|pdf|zip|bin|mp4|ttf|otf|pptx|docx|xlsx|onnx|safetensors|psd|webp)$/i
 
 /** Returns what the status says of a search. */

@@ -9,10 +9,10 @@ import { SourceStatusSchema } from '../../schemas/health.ts'
 import type { PublishedSkill } from './plan.ts'
 import type { ReadFiles } from './source-tree.ts'
 
-/** Names the folder of each skill, and the state that they are of. It is only ever replaced, by a rename. */
+/** File with the folder of each skill, and the state that they belong to. It is only ever replaced, by a rename. */
 const LISTING_FILE = 'skills.json'
 
-/** More files of one state are left to the system to write out: measured, 20,000 flushes take a minute. */
+/** Most files of one state that are flushed to disk one by one; measured, 20,000 flushes take a minute. */
 const MAX_FLUSHED_FILES = 500
 
 const PublishedStateSchema = Type.Object({
@@ -24,9 +24,9 @@ const PublishedStateSchema = Type.Object({
     )),
     left_out: SourceStatusSchema.properties.left_out
   }),
-  /** What the kind of source keeps for the next fetch. */
+  /** Data for the next fetch of this kind of source. */
   memory: Type.Record(Type.String(), Type.String()),
-  /** Where an operator configured the source: an edited source of the same place serves this state at first. */
+  /** Identifies the place in the configuration file: a source edited there serves this state at first. */
   place: Type.Optional(Type.String())
 })
 
@@ -37,12 +37,12 @@ const ListingSchema = Type.Object({
   state: Type.Optional(PublishedStateSchema)
 })
 
-/** What was published last, next to its skills. */
+/** The last published state: status and memory, without the skills. */
 export type PublishedState = Static<typeof PublishedStateSchema>
 
 /**
- * The folder in which the skills of one source are published. The folder of a skill is named by its content, written
- * once and never changed; a listing names the folders of one state. A change of one skill writes one folder and the
+ * Publishes the skills of one source in a folder. The folder of a skill is named by a digest of its content, written
+ * once and never changed; a listing names the folders of one state. So a change of one skill writes one folder and the
  * listing.
  */
 export class Publisher extends EventEmitter<{ changed: [] }> implements Listing {
@@ -52,22 +52,22 @@ export class Publisher extends EventEmitter<{ changed: [] }> implements Listing 
   state: PublishedState | undefined
   /** Whether another publisher's skills are listed. */
   isInherited = false
-  /** Whether there is a listing that cannot be used: of another version, or damaged. */
+  /** Whether the listing cannot be used: it is damaged or of another version. */
   isDamaged = false
   #folder: string
   #text = ''
   /** Digests by name. */
   #listed: ReadonlyMap<string, string> = new Map()
-  /** Files since the last listing. */
+  /** Number of files written since the last listing. */
   #written = 0
 
-  /** @param folder of this source, as it is configured, alone */
+  /** @param folder the folder of this source, as configured; no other source uses it */
   constructor (folder: string) {
     super()
     this.#folder = folder
   }
 
-  /** Runs a job with an empty folder, which is removed afterwards. */
+  /** Runs a job with an empty temporary folder. */
   async withTmp (job: (folder: string) => Promise<void>): Promise<void> {
     const folder = await mkdtemp(join(this.#tmp, 'job-'))
     try {
@@ -77,7 +77,7 @@ export class Publisher extends EventEmitter<{ changed: [] }> implements Listing 
     }
   }
 
-  /** Empty when a process becomes the owner. */
+  /** Temporary files; emptied when a process becomes the owner. */
   get #tmp (): string {
     return join(this.#folder, 'tmp')
   }
@@ -87,8 +87,8 @@ export class Publisher extends EventEmitter<{ changed: [] }> implements Listing 
   }
 
   /**
-   * Makes the folders, and lists what was published before.
-   * @param folder in which this process publishes, if it is not the one of the constructor
+   * Makes the folders, and reads the last listing.
+   * @param folder the folder to publish in, if it is not the one of the constructor
    */
   async open (folder = this.#folder): Promise<void> {
     this.#folder = folder
@@ -111,7 +111,7 @@ export class Publisher extends EventEmitter<{ changed: [] }> implements Listing 
     return this.state !== undefined && !this.isInherited
   }
 
-  /** Removes what a process that was killed has left. Only the owner of the folder may do this. */
+  /** Removes files that a killed process has left. Only the owner of the folder may do this. */
   async clean (): Promise<void> {
     await rm(this.#tmp, { recursive: true, force: true })
     await this.#makeFolders()
@@ -127,8 +127,8 @@ export class Publisher extends EventEmitter<{ changed: [] }> implements Listing 
   }
 
   /**
-   * Makes the folders again that somebody has removed, and lists the skills that are there.
-   * @returns whether none is missing
+   * Makes missing folders, and serves the skills that are still there.
+   * @returns whether no skill is missing
    */
   async restore (): Promise<boolean> {
     await this.#makeFolders()
@@ -138,7 +138,7 @@ export class Publisher extends EventEmitter<{ changed: [] }> implements Listing 
     return present.length === this.#listed.size
   }
 
-  /** Writes the folders of skills that are not there. Nobody sees them before they are listed. */
+  /** Writes the folders of skills that do not exist yet. They are not served before they are listed. */
   async add (skills: readonly PublishedSkill[], read: ReadFiles, signal: AbortSignal): Promise<void> {
     const missing: PublishedSkill[] = []
     for (const skill of skills) {
@@ -175,7 +175,7 @@ export class Publisher extends EventEmitter<{ changed: [] }> implements Listing 
     return join(this.#skillsFolder, digest, name)
   }
 
-  /** Files first and links afterwards: nothing is ever written through a link. */
+  /** Writes files first and links last, so that nothing is written through a link. */
   async #write (
     staging: string, skills: readonly PublishedSkill[], read: ReadFiles, signal: AbortSignal
   ): Promise<void> {
@@ -193,13 +193,13 @@ export class Publisher extends EventEmitter<{ changed: [] }> implements Listing 
     for (const { digest } of skills) await rename(join(staging, digest), join(this.#skillsFolder, digest))
   }
 
-  /** Removes the folders of other digests. They are moved first: half a folder would be taken for a whole one. */
+  /** Removes the folders of other digests. Each is moved first: half a folder would be taken for a complete one. */
   async #sweep (kept: Iterable<string>): Promise<void> {
     const all = new Set(kept)
     for (const name of await readdir(this.#skillsFolder)) {
       if (all.has(name)) continue
       const gone = join(this.#tmp, name)
-      // What the disk does not remove goes another time.
+      // A folder that cannot be removed now is removed another time.
       await rename(join(this.#skillsFolder, name), gone).then(() => rm(gone, { recursive: true })).catch(() => {})
     }
   }
@@ -212,7 +212,7 @@ export class Publisher extends EventEmitter<{ changed: [] }> implements Listing 
     this.#list(listed)
   }
 
-  /** Readers get it from now on. */
+  /** Serves these folders from now on. */
   #list (listed: Iterable<readonly [name: string, digest: string]>): void {
     this.folders = new Map(Array.from(listed, ([name, digest]): [string, ListedFolder] => {
       const path = this.#placeOf({ name, digest })

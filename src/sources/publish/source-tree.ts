@@ -7,18 +7,18 @@ import { baseName, folderOf, foldersAbove, quotePath } from '../../core/shared/p
 import { compareCodePoints } from '../../core/shared/text.ts'
 import { SourceError } from '../source-error.ts'
 
-/** A file or link of a source in one state. */
+/** A file or link in one state of a source. */
 export interface SourceEntry {
-  /** `/` between segments. */
+  /** Path with `/` between segments. */
   readonly path: string
   readonly kind: 'file' | 'link' | 'submodule'
-  /** Equal for equal bytes within one source: the id of a blob, or a digest. */
+  /** Id of the content, a blob id or a digest: equal for equal bytes within one source. */
   readonly id: string
   /** Bytes. */
   readonly size: number
-  /** Where a link leads to, as it is written. */
+  /** Target of a link, as written. */
   readonly target?: string
-  /** The file of this machine that has its bytes already. */
+  /** Path of the file on this machine that contains the bytes. */
   readonly stored?: string
 }
 
@@ -52,7 +52,7 @@ export function storedFiles (entries: readonly SourceEntry[]): SourceFiles {
 export const MAX_ENTRIES = 200_000
 const MAX_DEPTH = 20
 
-/** Segments of a path and of all links on it. */
+/** Most segments of a path, including those of all links on it. */
 const MAX_STEPS_ON_A_PATH = 256
 
 /**
@@ -87,7 +87,7 @@ export function pathProblem (path: string): string | undefined {
   if (segments.length > MAX_DEPTH) return `lies deeper than ${MAX_DEPTH} folders`
   if (path.includes('\0') || !path.isWellFormed()) return 'is not a file name'
   if (segments.some((segment) => ['', '.', '..'].includes(segment))) return 'leads out of its folder'
-  // Never served, and no honest source has it.
+  // Such a folder is never served, and no honest source has one.
   if (segments.some((segment) => segment.toLowerCase() === '.git')) return 'would be a repository of its own'
   return undefined
 }
@@ -98,16 +98,16 @@ export function isUnwritable ({ path, kind, target = '' }: SourceEntry): boolean
   return kind === 'link' && (target === '' || target.includes('\0') || Buffer.byteLength(target) > MAX_LINK_BYTES)
 }
 
-/** A state as folders, in which links inside lead on. */
+/** A state as a tree of folders. Links inside the tree are followed. */
 export class SourceTree implements LayoutTree {
   readonly #files: SourceFiles
   readonly #base: string
-  /** What is in each folder by name; undefined for a folder. */
+  /** The entries of each folder by name; undefined for a folder. */
   readonly #folders = new Map<string, Map<string, SourceEntry | undefined>>()
-  /** Submodules, and links that lead to nothing in the tree, of all folders that were listed. */
+  /** Submodules, and links without a target in the tree, from all folders that were listed. */
   readonly unresolved = new Set<SourceEntry>()
 
-  /** @param base the folder that is the top; '' for all */
+  /** @param base the folder to use as top; '' for the whole tree */
   constructor (files: SourceFiles, base = '') {
     this.#files = files
     this.#base = base

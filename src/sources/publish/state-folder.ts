@@ -7,27 +7,27 @@ import { FolderLock } from './folder-lock.ts'
 
 const SETTING = 'STATE_DIR or --state-dir'
 
-/** After this time without use, a folder is removed, in milliseconds. */
+/** Time without use after which a folder is removed, in milliseconds. */
 const UNUSED_MS = 7 * 24 * 3_600_000
 
-/** How many processes of one user can guard the same root. */
+/** Most processes of one user that can guard the same root. */
 const MAX_COPIES = 32
 
-/** The folder for everything that the service writes by itself. Processes share it: see FolderLock. */
+/** The folder for everything that the service itself writes. Processes share it: see FolderLock. */
 export class StateFolder {
   /** Absolute. */
   readonly path: string
   #served: readonly string[] = []
   #isChecked = false
 
-  /** @param path undefined for a user without a home who names none: then it cannot be used */
+  /** @param path undefined if the user has no home and names no folder: then state cannot be kept */
   constructor (path: string | undefined) {
     this.path = path ?? ''
   }
 
   /**
-   * Sets the folders that are served: the state folder must not be in one of them.
-   * @throws ConfigError when it is, and is in use
+   * Sets the folders that are served, which must not contain the state folder.
+   * @throws ConfigError if one does and the state folder is in use
    */
   async keepApart (folders: readonly string[]): Promise<void> {
     if (this.#isChecked) await checkNotServed(this.path, SETTING, folders)
@@ -35,7 +35,7 @@ export class StateFolder {
   }
 
   /**
-   * Makes the folder where it is missing, and removes what no process has used for a week.
+   * Makes the folder, and removes folders that no process has used for a week.
    * @throws AddressError that names the setting
    */
   async prepare (): Promise<void> {
@@ -54,14 +54,14 @@ export class StateFolder {
     for (const parent of ['sources', 'verified']) await removeUnused(join(this.path, parent))
   }
 
-  /** The folder of one source or root: the same for the same identity, whatever the other settings. */
+  /** Returns the folder of one source or root; it depends on the name and identity only. */
   folderOf (parent: 'sources' | 'verified', name: string, identity: unknown): string {
     return join(this.path, parent, `${name.slice(0, 40)}-${hash('sha256', JSON.stringify(identity)).slice(0, 12)}`)
   }
 
   /**
-   * Takes a folder for this process alone: the given one, or one with a number behind its name.
-   * @param onLost is called when another process has taken the folder over
+   * Locks a folder for this process: the given one, or one with a number appended.
+   * @param onLost called when another process has taken over the folder
    * @throws AddressError that names the setting
    */
   async claim (
@@ -98,11 +98,11 @@ export async function checkStateFolder (path: string | undefined, served: readon
 async function removeUnused (parent: string): Promise<void> {
   for (const name of await readdir(parent).catch(() => [])) {
     const folder = join(parent, name)
-    // To lock or unlock a folder changes its time.
+    // Locking or unlocking a folder changes its modification time.
     const used = await stat(folder).catch(() => undefined)
     if (used?.isDirectory() !== true || Date.now() - used.mtimeMs < UNUSED_MS) continue
     const lock = new FolderLock(folder)
-    // What the disk does not remove goes another time.
+    // A folder that cannot be removed now is removed another time.
     if (await lock.acquire().catch(() => 'unknown') === undefined) {
       await rm(folder, { recursive: true, force: true }).catch(() => {})
       lock.release()

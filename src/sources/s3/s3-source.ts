@@ -17,17 +17,17 @@ import { AddressError, SourceError, statusError } from '../source-error.ts'
 
 const MAX_DOWNLOADS = 8
 const MAX_OBJECTS = 200_000
-/** Of all pages of a listing together. */
+/** Limit for all pages of a listing together. */
 const MAX_LISTING_BYTES = 128 * 1_048_576
 
-/** Statuses of refusals that name their reason, such as a wrong clock or (301) a wrong region. */
+/** Statuses whose body has a reason, such as a wrong clock or (301) a wrong region. */
 const REFUSALS = [301, 400, 401, 403]
 const MAX_REFUSAL_BYTES = 16_384
 const REASON = /<Code>([A-Za-z]{1,64})<\/Code>/
 
 interface StoredObject {
   readonly key: string
-  /** Says whether an object changed. It is not a digest of its bytes. */
+  /** Changes with the object. It is not a digest of its bytes. */
   readonly etag: string
   readonly size: number
 }
@@ -66,7 +66,7 @@ export async function fetch (source: S3Source, { known, signal, env }: FetchOpti
         })
       }
     },
-    // A listing may be half of a state, during an upload, or cut by a service: all of it must still be there.
+    // During an upload, or if the service cuts it, a listing may show half a state, so it is compared once more.
     async confirm () {
       if ((await listBucket(bucket, source)).revision !== revision) throw changedError()
     }
@@ -83,11 +83,11 @@ async function listBucket (bucket: Bucket, { prefixPath: prefix, marker: markerK
   const leftOut: LeftOut[] = []
   const entries: SourceEntry[] = []
   const folders = new Set(objects.flatMap(({ key }) => foldersAbove(key.slice(prefix.length))))
-  // Keys are any text, of any size: those that no file system holds, and objects that are too large, are left out.
+  // Keys are arbitrary text: objects are skipped if no file system can store their key, or if they are too large.
   for (const { key, etag, size } of objects.filter((object) => object !== marker)) {
     hash.update(`${key}\0${etag}\0${size}\0`)
     const path = key.slice(prefix.length)
-    // A marker for an empty folder.
+    // Marker of an empty folder.
     if (path === '' || (path.endsWith('/') && size === 0)) continue
     const entry: SourceEntry = { path, kind: 'file', id: etag, size }
     const isBad = folders.has(path) || pathProblem(path) !== undefined || isUnwritable(entry)
@@ -139,7 +139,7 @@ export async function openBucket (source: S3Source, env: Environment, signal: Ab
       return objects.sort((a, b) => compareCodePoints(a.key, b.key))
     },
 
-    /** @throws SourceError for an object that is not in the state of the tag */
+    /** @throws SourceError if the object has another ETag */
     async get (key: string, etag: string): Promise<HttpAnswer> {
       const url = new URL(base)
       url.pathname += encodePath(key)
@@ -151,21 +151,21 @@ export async function openBucket (source: S3Source, env: Environment, signal: Ab
   }
 
   async function ask ({ href: url }: URL, headers: Record<string, string>, accept: number[] = []): Promise<HttpAnswer> {
-    // The signature covers all headers: another host gets none.
+    // The signature covers all headers, so all of them are credentials, and another host gets none.
     const signed = await client?.sign(url, { headers })
     const own = signed === undefined ? { headers } : { credentials: Object.fromEntries(signed.headers) }
     const answer = await send({ url, env, signal, accept: [...accept, ...REFUSALS], ...own })
     if (!REFUSALS.includes(answer.status)) return answer
     const body = await readBody(answer, MAX_REFUSAL_BYTES).catch(() => Buffer.alloc(0))
     signal.throwIfAborted()
-    // The message is shown to anybody: of the answer it has the code only.
+    // Everybody may see the message, so it only has the code from the answer.
     const [, reason] = REASON.exec(body.toString()) ?? []
     const { code, message } = statusError(answer.status, answer.headers, client !== undefined)
     throw new SourceError(code, reason === undefined ? message : `the host refuses the request: ${reason}`)
   }
 }
 
-/** @throws SourceError for a page that contradicts itself: one that ends too early would remove skills */
+/** @throws SourceError if the page contradicts itself: a listing that ends too early would remove skills */
 function parsePage (text: string): { readonly found: readonly StoredObject[], readonly next: string | undefined } {
   const listing = XMLValidator.validate(text) === true ? own(parser.parse(text), 'ListBucketResult') : undefined
   if (!isJsonObject(listing)) throw badAnswer('the service gives no listing')

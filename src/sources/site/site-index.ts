@@ -14,17 +14,17 @@ const MAX_SKILLS = 20_000
 /** A file of a skill, or an archive of all its files. */
 export interface Artifact {
   readonly url: string
-  /** Where it lies in the skill; '' for an archive. */
+  /** Path in the skill; '' for an archive. */
   readonly path: string
   /** `sha256:…`; undefined where the index has none. */
   readonly digest?: string
 }
 
 /**
- * Reads an index of version 0.2.0, or 0.1.0 when it has no `$schema`. A bad entry is left out; the rest counts.
+ * Parses an index of version 0.2.0, or 0.1.0 if it has no `$schema`. Bad entries are skipped.
  * @param url of the index
- * @param isWanted whether the operator wants the skill of a name
- * @throws SourceError for what is not an index, or one of a version that is not known
+ * @param isWanted whether the operator wants the skill of this name
+ * @throws SourceError if it is not an index, or its version is unknown
  */
 export function parseIndex (text: string, url: string, isWanted: (name: string) => boolean) {
   const { $schema: schema, skills: listed } = parseObject(text, 'the index of the site')
@@ -52,7 +52,7 @@ export function parseIndex (text: string, url: string, isWanted: (name: string) 
   return { skills, leftOut }
 }
 
-/** Undefined for an entry that cannot be used. */
+/** Returns undefined if the entry cannot be used. */
 function artifactOf ({ type, url: address, digest }: JsonObject, _: string, url: string): Artifact[] | undefined {
   if (type !== 'skill-md' && type !== 'archive') return undefined
   if (typeof digest !== 'string' || !DIGEST.test(digest)) return undefined

@@ -22,13 +22,13 @@ const MAX_INDEX_BYTES = 8 * 1_048_576
 const MAX_DOWNLOADS = 8
 const VERSIONS = ['agent-skills', 'skills'] as const
 
-/** Part of a fetch's time after which artifacts that are still missing are left out. */
+/** Part of a fetch's time after which missing artifacts are skipped. */
 const DOWNLOADS_PART = 0.75
 
-/** Failures of the whole site. After any other, the site has no index at that address. */
+/** Errors of the whole site. After any other error, the next version of the index is tried. */
 const SITE_FAILURES: ReadonlySet<SourceErrorCode> = new Set(['unreachable', 'timeout', 'tls', 'rate_limited'])
 
-/** What failures of one artifact are called in the status. Default: `unreachable`. */
+/** Reasons in the status for errors of one artifact. Default: `unreachable`. */
 const ARTIFACT_FAILURES: Readonly<Partial<Record<SourceErrorCode, LeftOut['reason']>>> = {
   digest_mismatch: 'digest_mismatch',
   not_found: 'not_found',
@@ -38,7 +38,7 @@ const ARTIFACT_FAILURES: Readonly<Partial<Record<SourceErrorCode, LeftOut['reaso
   too_large: 'bound_reached'
 }
 
-/** What an address gave, and the headers that make the next request for it conditional. */
+/** Digest of the bytes at a URL, and the headers that make the next request conditional. */
 interface Answer {
   readonly digest: string
   readonly headers: RequestHeaders
@@ -46,9 +46,7 @@ interface Answer {
 
 type Answers = Record<string, Answer>
 
-/**
- * Mirrors the skills that a site publishes. What was downloaded is kept by its digest: only what is new is asked for.
- */
+/** Mirrors the skills that a site publishes. Downloads are cached by digest, so only new files are requested. */
 export async function fetch (source: SiteSource, options: FetchOptions): Promise<Fetched | undefined> {
   const credentials = await credentialsOf(source.auth ?? {}, options.env)
   const before = JSON.parse(options.known?.['answers'] ?? '{}') as Answers
@@ -80,11 +78,11 @@ class SiteMirror {
     this.#credentials = credentials
     this.#before = before
     this.#deadline = AbortSignal.any([options.signal, AbortSignal.timeout(options.timeoutMs * DOWNLOADS_PART)])
-    // Every download listens to it.
+    // Every download adds a listener.
     setMaxListeners(0, this.#deadline)
   }
 
-  /** Downloads and unpacks all skills. Returns undefined where they are those that are published. */
+  /** Downloads and unpacks all skills. Returns undefined if they are already published. */
   async assemble (): Promise<Fetched | undefined> {
     const { cache, known, signal } = this.#options
     const { skills, leftOut } = await this.#readIndex(signal)
@@ -119,7 +117,7 @@ class SiteMirror {
       const url = `${base}/.well-known/${version}/index.json`
       try {
         const { stored = '' } = await this.#download({ url, path: '' }, signal, MAX_INDEX_BYTES)
-        // Reads past a byte order mark.
+        // Also removes a byte order mark.
         const text = new TextDecoder().decode(await readFile(stored))
         return parseIndex(text, url, (name) => isIncluded(name) && !isExcluded(name))
       } catch (error) {
@@ -130,7 +128,7 @@ class SiteMirror {
     throw failure ?? new SourceError('not_found', 'the site has no index of skills that can be read at this path')
   }
 
-  /** Finds an artifact in the cache, and asks the site for one that is not there or may have changed. */
+  /** Returns an artifact from the cache; if it is missing or may have changed, downloads it first. */
   async #download (
     artifact: Artifact, signal: AbortSignal, limit = artifact.path === '' ? MAX_ARCHIVE_BYTES : MAX_FILE_BYTES
   ): Promise<SourceEntry> {
@@ -158,7 +156,7 @@ class SiteMirror {
     const file = join(tmp, randomUUID())
     const max = Math.min(limit, MAX_PUBLISHED_BYTES - this.#bytes)
     let saved = await saveBody(answer, file, max)
-    // The index may have the digest of an archive as it is sent.
+    // The digest may be that of the bytes as sent, still encoded, or of the decoded ones.
     if (digest !== `sha256:${saved.sha256}`) saved = await decodeFile(answer, file, max) ?? saved
     const found = `sha256:${saved.sha256}`
     if (digest !== undefined && digest !== found) {
@@ -170,7 +168,7 @@ class SiteMirror {
     return { digest: found, headers: validatorsOf(answer) }
   }
 
-  /** @throws SourceError for a skill that cannot be published, or not together with those before it */
+  /** @throws SourceError if the skill cannot be published, or is too large together with those before it */
   async #unpack (name: string, files: readonly SourceEntry[], before: number): Promise<readonly SourceEntry[]> {
     const { tmp, signal } = this.#options
     const archive = files.find(({ path }) => path === '')
@@ -194,7 +192,7 @@ class SiteMirror {
     }
   }
 
-  /** Does work for one skill, and leaves it out where the work fails for a reason of its own. */
+  /** Runs the work for one skill; if that fails for a reason of its own, the skill is skipped. */
   async #orSkipSkill<T> (name: string, work: () => Promise<T>): Promise<T | undefined> {
     try {
       return await work()

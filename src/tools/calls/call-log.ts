@@ -4,20 +4,20 @@ import { maskSecrets } from '../../secrets.ts'
 import type { View } from '../../core/view.ts'
 import type { Tool, ToolArguments, ToolOutcome } from '../tool.ts'
 
-/** A logger for the lines of tool calls: pino's, or any other. */
+/** Logger of the lines of tool calls, such as pino's. */
 export interface CallLogger {
   info (fields: object, message: string): void
 }
 
-/** More arguments have no room in a line. */
+/** Arguments that a log line shows; there is no room for more. */
 const MAX_ARGUMENTS = 32
 
-/** An argument's name that needs no quotes. */
+/** Names of arguments that a log line shows without quotes. */
 const PLAIN_NAME = /^\w{1,64}$/
 
 /**
- * `[Tool Call] name(key="value", …)`, cut at MAX_LOG_LINE_CHARACTERS.
- * @param tool a tool, or the unknown name that was called: it comes from the caller, and is quoted
+ * Formats the log line of a call: `[Tool Call] name(key="value", …)`, cut at MAX_LOG_LINE_CHARACTERS.
+ * @param tool the tool, or the unknown name that the caller sent, which is quoted
  */
 export function toolCallLine (tool: Tool | string, args: ToolArguments): string {
   const keys = Object.keys(args).slice(0, MAX_ARGUMENTS)
@@ -26,8 +26,8 @@ export function toolCallLine (tool: Tool | string, args: ToolArguments): string 
 }
 
 /**
- * `[Tool Result] "first characters"`, marked when it is an error and cut at MAX_LOG_LINE_CHARACTERS.
- * @param hasCallers whether only some may read the skills: then the line has the size of the text in its place
+ * Formats the line of a result: `[Tool Result] "first characters"`, cut at MAX_LOG_LINE_CHARACTERS.
+ * @param hasCallers whether only some callers may read the skills: the line then has the size of the text instead
  */
 export function toolResultLine ({ isError, text }: ToolOutcome, hasCallers: boolean): string {
   return cut(`[Tool Result] ${isError ? 'error ' : ''}${hasCallers ? `${text.length} characters` : quote(text)}`)
@@ -44,7 +44,7 @@ function describeValue (value: unknown): string {
   return typeof value === 'object' && value !== null ? '{…}' : String(value)
 }
 
-/** The beginning of a text as a JSON string; a secret in the part that a line shows is whole. */
+/** Quotes the beginning of a text as a JSON string, read far enough to mask a secret that the line would cut. */
 function quote (text: string): string {
   return printable(JSON.stringify(maskSecrets(text.slice(0, 2 * MAX_LOG_LINE_CHARACTERS))))
 }

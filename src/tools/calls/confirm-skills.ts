@@ -4,17 +4,16 @@ import { parseArguments } from '../arguments.ts'
 import { own } from '../../core/shared/json.ts'
 import { type Tool, ToolArgumentsError } from '../tool.ts'
 
-/** A skill as a call names it. */
 interface NamedSkill {
   readonly name: string
-  /** Whether the name may be the frontmatter's. */
+  /** Whether `name` may be the name in the frontmatter. */
   readonly isDisplayName: boolean
 }
 
-/** @throws {SkillError} `revision_changed` when the skill has another revision than the request asks for */
+/** @throws {SkillError} `revision_changed` if a skill does not have the revision that the request asks for */
 export type ConfirmSkill = (skill: NamedSkill) => Promise<void>
 
-/** A call before it runs; `args` are as they came. */
+/** Call before it runs, with its arguments as they were sent. */
 interface PlannedCall {
   readonly tool: Tool | undefined
   readonly args: unknown

@@ -5,24 +5,24 @@ import type { Tool, ToolArguments, ToolOutcome } from '../tool.ts'
 export interface ObservedCall {
   /** Undefined when no tool has the name of the call. */
   readonly tool: Tool | undefined
-  /** From outside: read own properties only. */
+  /** Arguments from the caller: read own properties only. */
   readonly args: ToolArguments
-  /** What the call may see. */
+  /** View that the call runs on. */
   readonly skills: View
-  /** The shape of the call, or the API: `openai`, `mcp`, `rest`. */
+  /** Name of the call's dialect, or of the API: `openai`, `mcp`, `rest`. */
   readonly dialect: string
-  /** As the caller sent it. */
+  /** Id of the call, as the caller sent it. */
   readonly id: string | number | undefined
   /** The request that the call came in. */
   readonly origin: object | undefined
-  /** When it began, as `performance.now()` has it. */
+  /** Start of the call, by `performance.now()`. */
   readonly start: number
 }
 
-/** The outcome of a call. `refused`: no such tool, or past a limit. */
+/** How a call ended; `refused` if there is no such tool, or a limit is exceeded. */
 export type CallResult = 'ok' | 'error' | 'refused'
 
 export interface ToolObserver {
-  /** A call has ended. */
+  /** Is called at the end of each call. */
   onCall (call: ObservedCall, result: CallResult, outcome: ToolOutcome): void
 }

@@ -10,14 +10,14 @@ import { type CallLogger, hasCallers, toolCallLine, toolResultLine } from './cal
 import type { ToolObserver } from './observer.ts'
 
 export interface ToolRun {
-  /** What the call may see. */
+  /** View that the call runs on. */
   readonly skills: View
   readonly registry: ToolRegistry
   readonly log: CallLogger
   /** Fields of the two log lines, such as the request id. */
   readonly fields: object
   readonly observer?: ToolObserver | undefined
-  /** The API, or the shape of the calls. */
+  /** Name of the calls' dialect, or of the API. Default: `rest`. */
   readonly dialect?: string
   /** The request that the call came in, for the observer. */
   readonly origin?: object | undefined
@@ -25,9 +25,9 @@ export interface ToolRun {
 
 /**
  * Runs one call of a tool for any API: checks its arguments and logs its two lines. Never throws.
- * @param raw the arguments as they were sent: none means `{}`
- * @param id of the call, for the observer
- * @param refusal why the call does not run
+ * @param raw the arguments as they were sent; undefined means `{}`
+ * @param id id of the call, for the observer
+ * @param refusal reason to refuse the call; undefined lets it run
  */
 export async function runTool (
   tool: Tool, raw: unknown, run: ToolRun, id?: string | number, refusal?: string

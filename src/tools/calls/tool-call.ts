@@ -17,22 +17,21 @@ export type ToolCallAnswer =
   /** Nothing in the body is a tool call, or there are more than may be in one request; none was run. */
   | { readonly kind: 'unrecognised' | 'too_many_calls', readonly detail: string }
 
-/** The request that the calls came in. */
 export interface ToolCallContext {
-  /** What the calls may see. */
+  /** View that the calls run on. */
   readonly skills: View
   readonly requestId: string
-  /** Called with each skill that the calls name, before any of them runs. */
+  /** Checks each skill that the calls name, before any of them runs. */
   readonly confirmSkill?: ConfirmSkill | undefined
-  /** The tools that the model was given. Default: all run, and errors name those of DEFAULT_TOOLSET. */
+  /** Tools that the model was given. Default: all tools run, and errors list those of DEFAULT_TOOLSET. */
   readonly toolset?: Toolset | 'all' | undefined
-  /** Leaves calls of other tools without an answer, instead of refusing them. */
+  /** Whether calls of tools outside the toolset get no answer, rather than a refusal. */
   readonly skipOthers?: boolean | undefined
-  /** The request itself, for the observer. */
+  /** Request object, for the observer. */
   readonly origin?: object | undefined
   /**
-   * Asked before each call runs, those of unknown tools too.
-   * @returns the sentence that the call is refused with; undefined lets it run
+   * Is asked before each call runs, also for unknown tools.
+   * @returns the sentence to refuse the call with; undefined lets it run
    */
   readonly admit?: ((tool: Tool | undefined) => Promise<string | undefined>) | undefined
 }
@@ -51,7 +50,7 @@ interface ToolCallHandlerOptions {
   readonly observer?: ToolObserver | undefined
 }
 
-/** The engine behind POST /agent/tool-call: parsed JSON in, JSON text out. Throws what `confirmSkill` throws. */
+/** Creates the handler of POST /agent/tool-call: JSON in, JSON text out. It throws what `confirmSkill` throws. */
 export function createToolCallHandler ({ registry, log, observer }: ToolCallHandlerOptions): ToolCallHandler {
   return async function handle (body, { skills, requestId, confirmSkill, toolset, skipOthers = false, origin, admit }) {
     const envelope = openEnvelope(body)
@@ -79,7 +78,7 @@ export function createToolCallHandler ({ registry, log, observer }: ToolCallHand
     const write = (call: ToolCall, outcome: ToolOutcome) => JSON.stringify(dialect.writeResult(call, outcome))
     let bytesLeft = MAX_TOOL_RESULTS_BYTES
     const answer = async (call: ToolCall): Promise<string> => {
-      // Calls that begin together would read large files in one turn.
+      // Without a pause, calls that begin together would read large files in one turn.
       for (let pause = yieldIfNeeded(); pause !== undefined; pause = yieldIfNeeded()) await pause
       const tool = toolOf(call)
       const refusal = bytesLeft < 0 ? RESULT_LIMIT_MESSAGE : await admit?.(tool)

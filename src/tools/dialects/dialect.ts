@@ -2,17 +2,17 @@ import { type TSchema, Type } from '@sinclair/typebox'
 import { type JsonObject, own, ownText } from '../../core/shared/json.ts'
 import type { Tool, ToolOutcome } from '../tool.ts'
 
-/** A call as it was sent: only the types named here have been checked. */
+/** Tool call as it was sent; nothing but these types has been checked. */
 export interface ToolCall {
-  /** Undefined when none was sent. Echoed as it is, never interpreted. */
+  /** Undefined if none was sent. The answer repeats it unchanged. */
   readonly id: string | number | undefined
-  /** Empty when none could be read. */
+  /** Name of the tool; empty if none could be read. */
   readonly name: string
-  /** An object, a JSON string of one, or something that is refused later. */
+  /** Arguments: an object, a JSON string of one, or something that is refused later. */
   readonly args: unknown
   /** The reason why the call cannot run. */
   readonly problem?: string
-  /** A call of OpenAI's custom tools, whose results have a type of their own. */
+  /** Whether it is a call of OpenAI's custom tools, whose results have a type of their own. */
   readonly isCustom?: boolean
 }
 
@@ -21,61 +21,60 @@ export interface ToolDefinition extends Pick<Tool, 'name' | 'description' | 'par
   readonly currentDescription: string
 }
 
-/** One wire shape. */
+/** One shape of tool calls on the wire. */
 export interface Dialect {
   /** Also the value of `format`, if it has definitions. */
   readonly name: string
-  /** As the documents of its provider call it. */
+  /** Name in the documentation of its provider. */
   readonly title: string
 
-  /** For the OpenAPI document: the shapes of a call, a result and a refusal, and a call of `get_skill`. */
+  /** Schemas of a call, a result and a refusal, and an example call of `get_skill`, for the OpenAPI document. */
   readonly callSchema: TSchema
   readonly resultSchema: TSchema
   readonly refusalSchema?: TSchema
   readonly example: JsonObject
 
   /**
-   * Whether the object is a call in this shape. The first dialect in the list that matches counts. Absent where calls
-   * are known by their container only.
+   * Whether the object is a call in this shape. The first dialect in the list that matches is used. Absent if only a
+   * container makes its calls recognisable.
    */
   recognise? (value: JsonObject): boolean
 
-  /** Its calls have no mark of their own, so all other dialects are asked first; its containers keep their place. */
+  /** Asked about calls after all other dialects, since its calls have no mark. Containers keep their order. */
   readonly recognisedLast?: true
 
   /**
-   * For an object with the mark of this dialect, such as JSON-RPC's version: no other dialect is asked about the
-   * object.
-   * @returns the sentence for an object that is not a call; undefined without the mark
+   * Explains an object with the mark of this dialect, such as JSON-RPC's version; no other dialect is asked about it.
+   * @returns the error if the object is not a call; undefined without the mark
    */
   explainMarked? (value: JsonObject): string | undefined
 
-  /** The calls in a provider's message or response; undefined when the object is not a container of it. */
+  /** Returns the calls in a message or response of the provider; undefined for anything but its containers. */
   unwrap? (value: JsonObject): readonly unknown[] | undefined
 
-  /** Whether an item of its container is a call, where its own shape would be another dialect's. */
+  /** Whether an item of its container is a call, although its shape alone would be another dialect's. */
   recogniseInside? (item: JsonObject): boolean
 
-  /** Whether an object that is not a call is content of a model's message, which needs no answer: text, reasoning. */
+  /** Whether an object that is no call is content of a model's message, such as text, which needs no answer. */
   isContent? (value: JsonObject): boolean
 
-  /** Whether the object is a result in this shape, which a caller sent back by mistake. */
+  /** Whether the object is a result in this shape. */
   isAnswer (value: JsonObject): boolean
 
-  /** Reads an unrecognised value too, as far as possible: each call of a batch needs an answer with its id. */
+  /** Reads a call, as far as possible also an unrecognised one: each call of a batch needs an answer with its id. */
   readCall (value: unknown): ToolCall
 
-  /** The result message, keys in the provider's order. A call without an id has an answer without one. */
+  /** Returns the result message, with its keys in the provider's order. */
   writeResult (call: ToolCall, outcome: ToolOutcome): object
 
-  /** The answer to a call that names no tool; absent where it is a result like any other. */
+  /** Returns the answer to a call of an unknown tool; absent if it has the shape of a result. */
   writeRefusal? (call: ToolCall, message: string): object
 
-  /** The tools as this provider's request wants them, in its `tools` array. */
+  /** Returns the elements of `tools` in a request to this provider. */
   writeDefinitions? (tools: readonly ToolDefinition[]): readonly object[]
 }
 
-/** An id that is echoed. */
+/** Schema of an id that the result repeats. */
 export const IdSchema =
   Type.Unsafe<string | number>({ description: 'Echoed in the result', type: ['string', 'integer', 'number'] })
 

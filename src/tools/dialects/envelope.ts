@@ -3,7 +3,7 @@ import { MAX_BATCH_ELEMENTS } from '../limits.ts'
 import type { Dialect, ToolCall } from './dialect.ts'
 import { DIALECTS } from './index.ts'
 
-/** In the order in which calls, and containers of calls, are recognised. */
+/** Dialects in the order in which they are asked about calls, and about containers of calls. */
 const BY_CALLS = sortedBy(({ recognisedLast = false }) => recognisedLast)
 const BY_CONTAINERS = sortedBy(({ recogniseInside }) => recogniseInside === undefined)
 
@@ -13,7 +13,7 @@ const ACCEPTED_SHAPES = 'Send one tool call, an array of them, {"tool_calls":[â€
 'model, not its stream or the conversation, in the ' +
   `shape of ${titles.slice(0, -1).join(', ')} or ${titles.at(-1)}`
 
-/** The shape of a request body: calls of one dialect, or the reason why there are none. */
+/** Calls of one dialect in a request body, or the reason why there are none. */
 type Envelope =
   | { readonly kind: 'calls', readonly dialect: Dialect, readonly calls: readonly ToolCall[], readonly batch: boolean }
   | { readonly kind: 'unrecognised' | 'too_many_calls', readonly detail: string }

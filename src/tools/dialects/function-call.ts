@@ -2,7 +2,7 @@ import { Type } from '@sinclair/typebox'
 import { own } from '../../core/shared/json.ts'
 import { IdSchema, readId, readParts, type ToolCall } from './dialect.ts'
 
-/** OpenAI's call of a function, which other providers have in messages of their own. */
+/** Schema of OpenAI's function call, which other providers use in their own messages. */
 export const FunctionCallSchema = Type.Object({
   id: Type.Optional(IdSchema),
   type: Type.Optional(Type.Literal('function')),
@@ -13,7 +13,7 @@ export const FUNCTION_CALL_EXAMPLE = {
   id: 'call_abc123', type: 'function', function: { name: 'get_skill', arguments: '{"skill_name":"calculator"}' }
 } as const
 
-/** Why OpenAI's custom tools cannot be called. */
+/** Error for a call of one of OpenAI's custom tools. */
 export const FREE_TEXT = 'A custom tool call carries free text: call the tool as a function with JSON arguments'
 
 export function isFunctionCall (value: unknown): boolean {

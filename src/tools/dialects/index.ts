@@ -27,13 +27,13 @@ export const DIALECTS: readonly Dialect[] = list
 
 type Defining = Extract<(typeof list)[number], { readonly writeDefinitions: unknown }>
 
-/** The dialects that tool definitions can be written in. */
+/** Names of the dialects that have tool definitions. */
 export type DefinitionFormat = Defining['name']
 
 export const DEFINITION_FORMATS: readonly DefinitionFormat[] = list.flatMap((dialect) =>
   'writeDefinitions' in dialect ? [dialect.name] : [])
 
-/** The tools as the provider's request wants them, in its `tools` array. */
+/** Returns the elements of `tools` in a request to the provider. */
 export function writeDefinitions (format: DefinitionFormat, tools: readonly ToolDefinition[]): readonly object[] {
   return DIALECTS.find(({ name }) => name === format)?.writeDefinitions?.(tools) ?? []
 }

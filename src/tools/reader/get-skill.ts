@@ -4,10 +4,10 @@ import { exampleOf } from '../../schemas/typebox.ts'
 import { ONE_SKILL, stringArgument } from '../arguments.ts'
 import { ErrorResultSchema, failWithError, type Tool, ToolOutcome } from '../tool.ts'
 
-/** Documents by their bytes, each with the name that it was read by last: equal files of two skills share theirs. */
+/** Outcomes by file content, with the last name that it was read by: skills with equal files share one. */
 const outcomes = new WeakMap<FileContent, { readonly name: string, readonly outcome: ToolOutcome }>()
 
-/** `get_skill`: `{"skill_name","documentation"}`, the whole file verbatim, failure `{"error"}`. */
+/** Tool `get_skill`: returns `{"skill_name","documentation"}` with the whole file verbatim, or `{"error"}`. */
 export const getSkill: Tool = {
   name: 'get_skill',
   toolset: 'reader',

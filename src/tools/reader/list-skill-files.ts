@@ -10,7 +10,7 @@ const ResultSchema = Type.Object({
   )
 }, { title: 'list_skill_files' })
 
-/** `list_skill_files`: the manifest without digests; failure `{"error"}`. */
+/** Tool `list_skill_files`: returns the manifest without digests, or `{"error"}`. */
 export const listSkillFiles: Tool = {
   name: 'list_skill_files',
   toolset: 'explore',

@@ -1,10 +1,10 @@
 import { SkillListSchema } from '../../schemas/skills.ts'
 import { ErrorResultSchema, failWithError, type Tool, ToolOutcome } from '../tool.ts'
 
-/** By the list that they hold, which is the same array while nothing changes. */
+/** Outcomes by the list of names, which is the same array while nothing changes. */
 const outcomes = new WeakMap<readonly string[], ToolOutcome>()
 
-/** `list_skills`: `{"skills":[names]}`, failure `{"error"}`. */
+/** Tool `list_skills`: returns `{"skills":[names]}`, or `{"error"}`. */
 export const listSkills: Tool = {
   name: 'list_skills',
   toolset: 'reader',

@@ -27,8 +27,8 @@ const FailureSchema = Type.Object({
 }, { title: 'Failure of read_file_in_skill' })
 
 /**
- * `read_file_in_skill`: `{"success":true,"skill_name","file_path","content","size_bytes","encoding"}`, failure
- * `{"success":false,"skill_name","file_path","error"}`; what the model reads is the raw text or `ERROR: <error>`.
+ * Tool `read_file_in_skill`: returns `{"success":true,"skill_name","file_path","content","size_bytes","encoding"}`, or
+ * `{"success":false,"skill_name","file_path","error"}`. The model reads the raw text, or `ERROR: <error>`.
  */
 export const readFileInSkill: Tool = {
   name: 'read_file_in_skill',

@@ -24,7 +24,7 @@ const ResultSchema = Type.Object({
   skills: Type.Array(Type.Object({ skill_name: Type.String(), description: Type.String() }))
 }, { title: 'search_skills' })
 
-/** `search_skills`: `{"skills":[{"skill_name","description"}]}`, the best match first, failure `{"error"}`. */
+/** Tool `search_skills`: returns `{"skills":[{"skill_name","description"}]}`, the best match first, or `{"error"}`. */
 export const searchSkills: Tool = {
   name: 'search_skills',
   toolset: 'explore',
@@ -59,7 +59,6 @@ export const searchSkills: Tool = {
 function readArguments (args: ToolArguments): { readonly query: string, readonly limit: number } {
   const query = stringArgument(args, 'query', parameters)
   const { limit = DEFAULT_FOUND_SKILLS } = args
-  // `"5"` is not `5`.
   if (typeof limit !== 'number' || !Number.isInteger(limit) || limit < 1 || limit > MAX_FOUND_SKILLS) {
     throw invalidArguments(`'limit' must be an integer from 1 to ${MAX_FOUND_SKILLS}`, parameters)
   }
@@ -70,7 +69,7 @@ function readArguments (args: ToolArguments): { readonly query: string, readonly
   return { query, limit }
 }
 
-/** A skill that went away after the search is left out. */
+/** Returns the best matches without skills that were removed since the search. */
 async function findSkills (skills: View, query: string, limit: number) {
   const found: Array<{ readonly skill_name: string, readonly description: string }> = []
   const names = await skills.search(query)

@@ -2,7 +2,7 @@ import { posix } from 'node:path'
 import { parseRelativePath } from '../../core/read/relative-path.ts'
 import { decodePercent } from '../../core/shared/text.ts'
 
-/** Where a link of a skill's Markdown leads. `elsewhere` is what no page links to. */
+/** Target of a link in a skill's Markdown. Pages do not link to `elsewhere`. */
 export type LinkTarget =
   | { readonly kind: 'heading', readonly id: string }
   | { readonly kind: 'file', readonly path: string, readonly fragment: string }
@@ -13,14 +13,14 @@ export type LinkTarget =
 
 const ELSEWHERE: LinkTarget = { kind: 'elsewhere' }
 const SCHEME = /^[a-z][a-z\d+.-]*:/i
-/** A colon before the first slash: what browsers could take for a scheme. */
+/** Colon before the first slash, which browsers could take for the end of a scheme. */
 const COLON_FIRST = /^[^/?#]*:/
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u
 const PARTS = /^([^?#]*)(?:\?[^#]*)?(?:#(.*))?$/s
 
 /**
- * @param href as Markdown's parser gives it, percent-encoded
- * @param path path of the file that holds the link
+ * @param href address from the Markdown parser, percent-encoded
+ * @param path path of the file with the link
  */
 export function linkTarget (href: string, path: string): LinkTarget {
   const [scheme] = SCHEME.exec(href) ?? []

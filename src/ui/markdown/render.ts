@@ -7,57 +7,56 @@ import { linkTarget, type LinkTarget } from './links.ts'
 /** Longest text that is rendered, in UTF-16 code units; 99 % of real SKILL.md files have less than 32 KB. */
 export const MAX_MARKDOWN_CHARACTERS = 65_536
 
-/** Longest HTML of one text: a hidden character becomes a mark of 80 code units. */
+/** Longest HTML of one text, in UTF-16 code units: a hidden character becomes a mark of 80. */
 const MAX_HTML_CHARACTERS = 1_048_576
 
-/** HTML, or why a text is shown as it is. */
+/** HTML, or the reason why a text is shown as plain text. */
 export type Rendering = { readonly html: string } | { readonly plain: 'large' | 'deep' }
 
-/** Where a text stands. */
 export interface MarkdownContext {
   /** Path of the file in its skill. */
   readonly path: string
   /** Address of the skill's page, relative to the page that shows the text. */
   readonly skillPage: string
-  /** Address of the bytes of files, with a slash at its end. */
+  /** Address of the bytes of files, ending with a slash. */
   readonly bytes: string
   /** Level of the page's heading above the text. */
   readonly level: number
-  /** Paths of all files of the skill, where they are known: a link to another one is marked. */
+  /** Paths of all files of the skill, if they are known: links to other files are marked. */
   readonly files?: ReadonlySet<string>
 }
 
-/** What the rules know while one text is rendered. */
+/** State of the rules while one text is rendered. */
 interface State extends MarkdownContext {
   readonly slugger: GithubSlugger
-  /** What follows the link that is open; undefined outside of links. */
+  /** HTML that follows the open link; undefined outside of links. */
   linkEnd: string | undefined
-  /** Whether the heading that has begun has text. */
+  /** Whether the open heading has text. */
   isHeading: boolean
   /** Level of the last heading. */
   lastLevel: number
-  /** The text, line by line, for definitions, which Markdown leaves out. */
+  /** Lines of the text, for link definitions, which Markdown does not render. */
   readonly lines: readonly string[]
 }
 
-/** So that ids of a skill's headings meet neither those of the page nor properties of the document. */
+/** Prefix that keeps ids of a skill's headings apart from those of the page, and from properties of the document. */
 const ID_PREFIX = 'user-content-'
 const LANGUAGE = /^[\w+#-]{1,32}/
 const LINES = /^L\d{1,9}(?:-L\d{1,9})?$/
 const TASK = /^\[([ xX])\][ \t]/
 const DEEPEST_HEADING = 6
 
-/** Quotations and lists in each other. What is deeper the parser leaves out. */
+/** Deepest nesting of quotations and lists; the parser drops deeper ones. */
 const MAX_NESTING = 100
 
 const LINE_END = /\r\n?|\n/
 
-/** GitHub's Markdown. Raw HTML stays text, and what Markdown hides is shown to reviewers. */
+/** Creates a renderer of GitHub's Markdown. It shows raw HTML as text, and also parts that Markdown hides. */
 function createRenderer (): { readonly markdown: Parser, readonly setState: (state: State) => void } {
   let state: State
   const markdown = new MarkdownIt({ html: false, linkify: true, maxNesting: MAX_NESTING })
   markdown.linkify.set({ fuzzyLink: false, fuzzyEmail: false, fuzzyIP: false }).add('ftp:', null).add('//', null)
-  // A link that leads nowhere stays as it is written, target included.
+  // A link that leads nowhere stays as it is written, with its target.
   markdown.validateLink = (href) => linkTarget(href, state.path).kind !== 'elsewhere'
   markdown.core.ruler.disable('strip_references')
   const { rules } = markdown.renderer
@@ -67,7 +66,7 @@ function createRenderer (): { readonly markdown: Parser, readonly setState: (sta
     const text = escapeVisibly(content)
     if (type !== 'code_inline') return text
     const code = `<code>${text}</code>`
-    // Authors name files in code more often than they link them.
+    // Authors name files in code more often than they link to them.
     const isFile = state.linkEnd === undefined && content !== state.path && state.files?.has(content) === true
     return isFile ? `<a${addressOf(content, { kind: 'file', path: content, fragment: '' }, state)}>${code}</a>` : code
   }
@@ -89,7 +88,7 @@ function createRenderer (): { readonly markdown: Parser, readonly setState: (sta
     state.isHeading = !isBlank(tokens[index + 1])
     if (!state.isHeading) return '<p>'
     const wanted = state.level + Number(token.tag.slice(1))
-    // No level is skipped, whatever the author skips: readers of the page go by the levels.
+    // Screen readers navigate by levels, so none is skipped, even if the author does.
     state.lastLevel = Math.min(wanted, state.lastLevel + 1, DEEPEST_HEADING)
     const id = ID_PREFIX + state.slugger.slug(textOf(tokens[index + 1]))
     const href = escape(`#${encodeURIComponent(id)}`)
@@ -102,7 +101,7 @@ function createRenderer (): { readonly markdown: Parser, readonly setState: (sta
     const href = String(at(tokens, index).attrGet('href'))
     const target = linkTarget(href, state.path)
     const text = textUpTo(tokens, index).trim()
-    // A link that nobody sees would hide its target.
+    // A link without visible text would hide its target.
     const label = text === '' ? escapeVisibly(target.kind === 'file' ? target.path : href) : ''
     const isMissing = target.kind === 'file' && !isThere(state, target.path)
     const missing = isMissing ? ` <span class="missing">${escapeVisibly(target.path)} is not in the skill</span>` : ''
@@ -132,7 +131,7 @@ function createRenderer (): { readonly markdown: Parser, readonly setState: (sta
     return isLink ? `<a${addressOf(source, target, state)}>${label}</a>` : label
   }
 
-  // Scrolls by itself where it is wide, also by keyboard.
+  // A wide table scrolls by itself, also by keyboard.
   rules['table_open'] = () => '<div class="table" tabindex="0"><table>\n'
   rules['table_close'] = () => '</table></div>\n'
   rules['th_open'] = rules['td_open'] = (tokens, index) => {
@@ -157,7 +156,7 @@ function createRenderer (): { readonly markdown: Parser, readonly setState: (sta
 
 let renderer: ReturnType<typeof createRenderer> | undefined
 
-/** The HTML of a text in Markdown, unless it is too long, or nests more deeply than the parser reads. */
+/** Renders a text in Markdown, unless it is too long, or nested more deeply than the parser reads. */
 export function renderMarkdown (text: string, context: MarkdownContext): Rendering {
   if (text.length > MAX_MARKDOWN_CHARACTERS) return { plain: 'large' }
   const { markdown, setState } = renderer ??= createRenderer()
@@ -171,7 +170,7 @@ export function renderMarkdown (text: string, context: MarkdownContext): Renderi
   return html.length > MAX_HTML_CHARACTERS ? { plain: 'large' } : { html }
 }
 
-/** What a reader would otherwise not see, in small letters behind the text that it belongs to. */
+/** Shows text that Markdown would hide, in small letters after the element that it belongs to. */
 function aside (texts: readonly string[]): string {
   return texts.map((text) => text === '' ? '' : ` <span class="aside">${escapeVisibly(text)}</span>`).join('')
 }
@@ -180,7 +179,7 @@ function titleOf (token: Token): string {
   return String(token.attrGet('title') ?? '')
 }
 
-/** Whether a link's text begins with the host that it leads to: a host further on may be part of another address. */
+/** Whether a link's text begins with the host of its target: further on, the host may be part of another address. */
 function namesHost (text: string, host: string): boolean {
   const address = text.toLowerCase().replace(/^(?:https?:\/\/|mailto:)/, '')
   return address.startsWith(host.toLowerCase()) && /^(?:[/?#]|$)/.test(address.slice(host.length))
@@ -191,7 +190,7 @@ function codeBlock (content: string, language?: string): string {
   return `<pre tabindex="0"><code${name}>${escapeVisibly(content)}</code></pre>\n`
 }
 
-/** The attributes of an `a` element. */
+/** Returns the attributes of an `a` element. */
 function addressOf (href: string, target: LinkTarget, { skillPage, files }: State): string {
   switch (target.kind) {
     case 'heading': return ` href="${escape(target.id === '' ? '#' : `#${encodeURIComponent(ID_PREFIX + target.id)}`)}"`
@@ -207,13 +206,13 @@ function fileAddress (
 ): string {
   if (files?.has(path) === false) return `${skillPage}#files`
   const page = `${skillPage}/files/${encodePath(path)}`
-  // As hosts of git have them: lines are those of the source, also of Markdown.
+  // Line numbers are those of the source, also of Markdown, as on Git hosts.
   if (LINES.test(fragment)) return `${page}#${fragment}`
   const anchor = fragment === '' ? '' : `#${encodeURIComponent(ID_PREFIX + fragment)}`
   return /\.mdx?$/i.test(path) ? `${page}?view=rendered${anchor}` : page
 }
 
-/** Whether a path leads to a file or a folder of the skill, as far as is known. */
+/** Whether the skill has a file or a folder at a path; true if its files are not known. */
 function isThere ({ files }: State, path: string): boolean {
   if (files === undefined || files.has(path) || path === '.') return true
   const folder = path.endsWith('/') ? path : `${path}/`
@@ -227,7 +226,7 @@ function at (tokens: readonly Token[], index: number): Token {
   return token
 }
 
-/** The text of an inline token, or of an image: what its children say. */
+/** Returns the text of an inline token or an image, from its children. */
 function textOf (token: Token | undefined): string {
   const { children = [], content = '' } = token ?? {}
   if (children === null || children.length === 0) return token?.type === 'image' ? '' : content
@@ -237,17 +236,17 @@ function textOf (token: Token | undefined): string {
   }).join('')
 }
 
-/** Whether a reader hears nothing of a heading or a cell. */
+/** Whether a screen reader would say nothing for a heading or a cell. */
 function isBlank (inline: Token | undefined): boolean {
   return textOf(inline).trim() === ''
 }
 
-/** The head of a column that has no text is a cell like others. */
+/** Returns the tag of a cell: a column head without text is an ordinary cell. */
 function cellTag ({ tag }: Token, inline: Token | undefined): string {
   return tag === 'th' && isBlank(inline) ? 'td' : tag
 }
 
-/** The text between a link's start and its end. */
+/** Returns the text between a link's start and its end. */
 function textUpTo (tokens: readonly Token[], start: number): string {
   let text = ''
   for (const token of tokens.slice(start + 1)) {

@@ -14,32 +14,32 @@ export class Html {
   }
 }
 
-/** What a template takes: text, which it escapes, or markup. Nothing is written for `undefined`, `null` and `false`. */
+/** Value in a template: text, which is escaped, or markup. `undefined`, `null` and `false` write nothing. */
 export type Content = Html | string | number | undefined | null | false | readonly Content[]
 
 const SYNTAX = /[&<>"']/
 
-/** The tag characters repeat ASCII from here. */
+/** First code point of the tag characters, which repeat ASCII. */
 const TAGS_START = 0xe0000
 
-/** The number of different hidden characters in a row that are named. */
+/** Most hidden characters of one mark that are named. */
 const MAX_NAMED = 8
 
-/** Text for elements, and for attributes in quotes. */
+/** Escapes text for elements, and for attributes in quotes. */
 export function escape (text: string): string {
   if (!SYNTAX.test(text)) return text
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
     .replaceAll('"', '&quot;').replaceAll("'", '&#39;')
 }
 
-/** A template of HTML that escapes each value. Values stand between tags, or in attributes in double quotes. */
+/** Creates HTML, and escapes each value. Values must be between tags, or in attributes in double quotes. */
 export function html (strings: TemplateStringsArray, ...values: readonly Content[]): Html {
   let text = strings[0] ?? ''
   for (const [index, value] of values.entries()) text += write(value) + (strings[index + 1] ?? '')
   return new Html(text)
 }
 
-/** Markup of a renderer that escapes by itself. */
+/** Accepts markup of a renderer that escapes by itself. */
 export function trusted (markup: string): Html {
   return new Html(markup)
 }
@@ -50,12 +50,12 @@ function write (value: Content): string {
   return typeof value === 'object' ? value.map(write).join('') : escape(String(value))
 }
 
-/** Text of a skill for an element: what a person would not see, and a model reads, is shown as a mark. */
+/** Escapes text of a skill for an element. Characters that a model reads and a person would not see become marks. */
 export function visible (text: string): Html {
   return new Html(escapeVisibly(text))
 }
 
-/** A part of a text as markup. Hidden characters in a row are one mark, so that no page is made of marks. */
+/** Escapes a part of a text. Hidden characters in a row become one mark, so that no page consists of marks. */
 export function escapeVisibly (text: string, from = 0, to = text.length): string {
   let marked = ''
   let start = from
@@ -75,7 +75,7 @@ function endOfHidden (text: string, start: number, to: number): number {
   return end
 }
 
-/** A whole file may be one mark: only the beginning is named. */
+/** Creates one mark, and names only its first characters, since a whole file may be one mark. */
 function markOf (hidden: string): string {
   const named = Array.from(hidden.slice(0, 2 * MAX_NAMED), (character) => character.codePointAt(0) ?? 0)
     .slice(0, MAX_NAMED)
@@ -90,15 +90,15 @@ function toHex (codePoint: number): string {
 }
 
 /**
- * Whether a model reads a character and a person does not see it: as the findings `control_characters`,
- * `zero_width_characters`, `bidi_control_characters` and `hidden_tag_characters`, in every file.
+ * Whether a model reads a character that a person does not see. These are the characters of the findings
+ * `control_characters`, `zero_width_characters`, `bidi_control_characters` and `hidden_tag_characters`, in every file.
  */
 export function isHidden (text: string, index: number): boolean {
   const unit = text.charCodeAt(index)
   return (unit < 0x20 || unit >= 0x7f) && hiddenKindAt(text, index) !== undefined
 }
 
-/** What kind of hidden character it is, in words; for a tag also the character that it stands for. */
+/** Describes the kind of a hidden character; for a tag also the character that it stands for. */
 function nameOfHidden (codePoint: number): string {
   switch (hiddenKindAt(String.fromCodePoint(codePoint), 0)) {
     case 'control_characters': return 'control character'

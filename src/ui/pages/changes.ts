@@ -11,11 +11,11 @@ import { crumbs } from './files.ts'
 import type { Addresses, Page } from './layout.ts'
 import { digest } from './parts.ts'
 
-/** Files whose texts are compared, and the longest of them, in UTF-16 code units. */
+/** Most files whose texts are compared, and the longest text, in UTF-16 code units. */
 const MAX_COMPARED_FILES = 20
 const MAX_COMPARED_CHARACTERS = 65_536
 
-/** Lines around a change. */
+/** Unchanged lines that are shown around a change. */
 const CONTEXT_LINES = 3
 
 /** Most lines that may differ: the time grows with their square. */
@@ -23,13 +23,13 @@ const MAX_EDITS = 1_000
 
 const ELEMENTS: Readonly<Record<string, string>> = { '+': 'ins', '-': 'del' }
 
-/** Git's note that the line before ends its file without a line end. */
+/** Beginning of Git's note that a file does not end with a line end. */
 const NOTE = '\\'
 
 interface FileChange {
   readonly kind: 'added' | 'removed' | 'changed'
   readonly path: string
-  /** What differs in a changed file; absent for large files and those beyond the first MAX_COMPARED_FILES. */
+  /** Difference of a changed file; absent for large files and those beyond the first MAX_COMPARED_FILES. */
   readonly difference?: Html | undefined
 }
 
@@ -79,7 +79,7 @@ function compareManifests (before: Manifest, after: Manifest): readonly FileChan
   const old = new Map(before.files.map((file) => [file.path, file.digest]))
   const now = new Map(after.files.map((file) => [file.path, file.digest]))
   const paths = [...new Set([...now.keys(), ...old.keys()])].filter((path) => old.get(path) !== now.get(path))
-  // The main file decides when a model picks the skill.
+  // The main file comes first, since it decides when a model picks the skill.
   return paths.toSorted((a, b) => Number(isMainFile(b)) - Number(isMainFile(a))).map((path) =>
     ({ path, kind: !old.has(path) ? 'added' : now.has(path) ? 'changed' : 'removed' }))
 }
@@ -102,7 +102,7 @@ async function readTexts (state: SkillState, paths: readonly string[]): Promise<
 
 interface Changes {
   readonly present: string
-  /** Those that can be compared, the latest first. */
+  /** Revisions that can be compared, the latest first. */
   readonly revisions: readonly string[]
   readonly from: string | undefined
   readonly files: readonly FileChange[] | undefined
@@ -155,7 +155,7 @@ function file ({ kind, path }: FileChange, name: string, addresses: Addresses): 
   return kind === 'removed' ? label : html`<a href="${addresses.file(name, path)}">${label}</a>`
 }
 
-/** The differences between two texts, line by line; undefined when there are too many. */
+/** Renders the differences between two texts, line by line; returns undefined if there are too many. */
 function renderDiff (before: string, after: string): Html | undefined {
   if (before === after) return note('The text is the same: the bytes of the file differ in their encoding.')
   const patch = structuredPatch('', '', before, after, '', '', { context: CONTEXT_LINES, maxEditLength: MAX_EDITS })

@@ -12,7 +12,7 @@ import { digest, size } from './parts.ts'
 import { orSentence, plainText } from './skill.ts'
 import { type Source, sourceView } from './source.ts'
 
-/** A file of a skill: its text with an address for each line, or what else can be shown of it; or a folder. */
+/** Page of a file: its text with an address for each line, or whatever can be shown of it; or of a folder. */
 export const page: PageMaker = async (asked) => {
   const { name, addresses } = asked
   const shown = await readFile(asked)
@@ -38,14 +38,14 @@ async function readFile ({ skills, name, path, query: { view }, render }: PageRe
       name,
       path,
       mediaType: mediaType(path, text !== undefined),
-      /** Undefined for a file that is not text, or has more than 10 MiB. */
+      /** Text of the file; undefined if it is not text, or has more than 10 MiB. */
       text,
       encoding: content?.text?.encoding,
-      /** Undefined for a file that is too large. */
+      /** Size of the file; undefined if it is too large. */
       bytes: content?.bytes.length,
       digest: content?.digest,
       isMarkdown,
-      /** Undefined for the source. */
+      /** Undefined if the source is shown. */
       rendering: isMarkdown && view === 'rendered'
         ? render({ path, text: skillBody(text), manifest, level: 1 })
         : undefined

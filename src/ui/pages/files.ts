@@ -5,13 +5,13 @@ import type { Addresses, Page } from './layout.ts'
 import { size } from './parts.ts'
 import { baseName } from '../../core/shared/paths.ts'
 
-/** Most entries of a list. */
+/** Most entries that a list shows. */
 const MAX_LISTED = 500
 
-/** Folders in folders of a tree; what is deeper is listed by its path. */
+/** Deepest folders of a tree; deeper files are listed by their paths. */
 const MAX_TREE_DEPTH = 6
 
-/** A folder of a skill: the files in it, and the folders with how much is in them. */
+/** Creates the page of a folder: its files, and its folders with their sizes. */
 export function folderPage (name: string, path: string, manifest: Manifest, addresses: Addresses): Page {
   const prefix = path === '' ? '' : `${path}/`
   const below = manifest.files.filter((file) => file.path.startsWith(prefix))
@@ -36,7 +36,7 @@ ${more(items.length - MAX_LISTED, name, addresses)}
   }
 }
 
-/** Folders of a skill lead to their pages. */
+/** Creates the links to the skill, and to its folders above a path. */
 export function crumbs (name: string, path: string, addresses: Addresses): Html {
   const segments = path.split('/').slice(0, -1)
   const link = (address: string, text: string) => html`<li><a href="${address}"><bdi>${visible(text)}</bdi></a></li>`
@@ -45,7 +45,6 @@ export function crumbs (name: string, path: string, addresses: Addresses): Html 
     link(addresses.file(name, segments.slice(0, index + 1).join('/')), segment))}</ol></nav>`
 }
 
-/** All files of a skill, folders with what is in them. */
 export function fileTree ({ files }: Manifest, name: string, addresses: Addresses): Html {
   if (files.length === 0) return html`<p class="nothing">The skill has no files.</p>`
   return html`${branch(files.slice(0, MAX_LISTED), '', 1, name, addresses)}

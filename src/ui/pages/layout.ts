@@ -7,8 +7,8 @@ import { type Content, html, type Html } from '../markup/html.ts'
 export type Addresses = Readonly<ReturnType<typeof addressesFrom>>
 
 /**
- * Addresses relative to the page that links to them: they hold below any path prefix, a proxy's too.
- * @param url the request target as received
+ * Returns addresses relative to the page that links to them, so that they work below any path prefix, a proxy's too.
+ * @param url request target as received
  * @param prefix path prefix of the service
  */
 export function addressesFrom (url: string, prefix: string) {
@@ -16,15 +16,15 @@ export function addressesFrom (url: string, prefix: string) {
   const depth = path.slice(prefix.length).split('/').length - 2
   const home = depth > 0 ? '../'.repeat(depth) : './'
   return {
-    /** The list: `./`, or as many `../` as the page is deep. */
+    /** Address of the list: `./`, or as many `../` as the page is deep. */
     home,
     status: `${home}ui/status`,
     skill: (name: string) => `${home}ui/skills/${encodeURIComponent(name)}`,
-    /** A file as a page. */
+    /** Address of the page of a file. */
     file: (name: string, path: string) => `${home}ui/skills/${encodeURIComponent(name)}/files/${encodePath(path)}`,
-    /** The bytes of a file. */
+    /** Address of the bytes of a file. */
     bytes: (name: string, path: string) => `${home}skills/${encodeURIComponent(name)}/files/${encodePath(path)}`,
-    /** Any other address of the service, below its prefix: `openapi.json`. */
+    /** Any other address of the service, such as `openapi.json`, below its prefix. */
     at: (path: string) => home + path
   }
 }
@@ -38,36 +38,34 @@ export function readAssets () {
   for (const name of ASSET_NAMES) all.update(readFileSync(ASSETS_FOLDER + name))
   const script = createHash('sha256').update(readFileSync(`${ASSETS_FOLDER}catalog.js`))
   return {
-    /** Path of their folder below the prefix of the service. It changes with their content. */
+    /** Path of the folder with the assets, below the prefix of the service. It changes with their content. */
     path: `ui/assets/${all.digest('hex').slice(0, 16)}/`,
     /** Digest of the script, as in `integrity` and in a Content-Security-Policy: `sha256-…`. */
     scriptIntegrity: `sha256-${script.digest('base64')}`
   }
 }
 
-/** What every page needs besides its own content. */
+/** Parts of every page besides its own content. */
 export interface Frame {
   readonly addresses: Addresses
   readonly assets: Readonly<ReturnType<typeof readAssets>>
-  /** Version of the package. */
   readonly version: string
-  /** The page is loaded again when what it shows has changed. */
+  /** Whether a page is loaded again if its content has changed. */
   readonly isPreview: boolean
-  /** Whether the caller has signed in, or could; undefined where there is nothing to sign in to. */
+  /** Whether the caller has signed in, or could; undefined if there is no sign-in. */
   readonly session: 'in' | 'out' | undefined
 }
 
 export interface Page {
-  /** Text for the window's title. */
   readonly title: string
-  /** The place in the navigation. */
+  /** Current entry of the navigation. */
   readonly current?: 'skills' | 'status'
   readonly main: Content
   /** Address of the page of later changes. */
   readonly changes?: string
   /** The page depends on this process, not on content alone: caches ask for it each time. */
   readonly showsProcessState?: boolean
-  /** The caller may not open other pages: there is no navigation. */
+  /** Whether the caller may not open other pages, so that there is no navigation. */
   readonly hasNoNavigation?: boolean
 }
 

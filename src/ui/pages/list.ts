@@ -14,7 +14,7 @@ import { snippets } from '../snippets.ts'
 import type { Addresses, Page } from './layout.ts'
 import { outcome, size, snippetList, verdict } from './parts.ts'
 
-/** How many skills each filter leaves: beyond one page only what the index knows without reading entries. */
+/** Number of skills that each filter leaves. Beyond one page, only those that the index has without reading entries. */
 type Counts = Partial<Record<'all' | typeof CHOICES[number], number | undefined>>
 
 type EntryReader = Parameters<typeof readCatalogPage<EntryVerdicts>>[0]
@@ -24,13 +24,13 @@ const WORDS = /[\p{L}\p{N}\p{M}]+/gu
 const LABELS = { valid: 'Valid', warnings: 'Warnings', errors: 'Errors' } as const
 const SUFFIXES = { valid: 'that are valid', warnings: 'with warnings', errors: 'with errors' } as const
 
-/** Longest description on the list, in UTF-16 code units. The page of the skill has all of it. */
+/** Longest description on the list, in UTF-16 code units. The skill's page has all of it. */
 const MAX_DESCRIPTION = 500
 
 /** The smallest skill that is valid. */
 const EXAMPLE = '---\nname: my-skill\ndescription: What it does. Use when …\n---\n\n# Steps\n'
 
-/** The list of skills, or what a search has found. */
+/** Page with the list of skills, or with the matches of a search. */
 export const page: PageMaker = async (asked) => listPage(await readList(asked), asked.addresses)
 
 type ListContent = Awaited<ReturnType<typeof readList>>
@@ -53,10 +53,9 @@ async function readList ({ request, skills, validate, query: parameters, base }:
     ...question,
     ...found,
     entries,
-    /** Names of all roots. */
     roots: [...new Set(skills.roots.map((each) => each.name))],
     counts: await countSkills(reader, question),
-    /** Entries were read to find those that fit. */
+    /** Whether entries were read to find those that match. */
     isFiltered: filter !== undefined,
     base
   }
@@ -145,7 +144,7 @@ function item (
 <p class="meta">${facts.filter((fact) => fact !== false).map((fact) => html`<span>${fact}</span> `)}</p></li>`
 }
 
-/** Text of a skill as `visible` shows it, with marks on the words by which the index finds it. */
+/** Returns a function that shows text as `visible` does, and marks the words that match the query. */
 function highlighter (query: string): (text: string) => Html {
   if (query.trim() === '') return visible
   const isFound = wordMatcher(query)
@@ -200,7 +199,7 @@ ${nextCursor !== undefined && html`<a rel="next" href="${
 </nav>`
 }
 
-/** Why the list is empty, and what to do about it. */
+/** Explains why the list is empty, and what to do about it. */
 function nothing (question: ListContent, addresses: Addresses): Html {
   const { query, choice, root, target, nextCursor } = question
   if (nextCursor !== undefined) {

@@ -5,12 +5,12 @@ import { type Content, html, type Html, visible } from '../markup/html.ts'
 import type { Snippet } from '../snippets.ts'
 import type { Addresses } from './layout.ts'
 
-/** Clients that a finding names: all of them are in the table of the page. */
+/** Most clients that a finding names; the table of the page has all of them. */
 const MAX_NAMED = 4
 
 const UNITS = ['bytes', 'kB', 'MB', 'GB'] as const
 
-/** A size in rounded units, and to the byte. */
+/** Shows a size in rounded units, with the exact bytes in the title. */
 export function size (bytes: number): Html {
   let value = bytes
   let unit = 0
@@ -47,7 +47,6 @@ const OUTCOME_WORDS: Readonly<Record<Outcome, Mark>> = {
   refused: ['refuses it', 'error']
 }
 
-/** What a client does with a skill. */
 export function outcome (verdict: Outcome): Html {
   return mark(...OUTCOME_WORDS[verdict])
 }
@@ -73,25 +72,24 @@ export function findingList (
 </ul>`
 }
 
-/** Targets by their titles. */
 function titles (targets: readonly string[]): string {
   const table: Readonly<Record<string, { readonly title: string }>> = TARGETS
   return targets.map((target) => table[target]?.title ?? target).join(', ')
 }
 
-/** Sentences of findings begin in lower case, and have no full stop. */
+/** Capitalizes a sentence of a finding. */
 function sentence (text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1)
 }
 
-/** A list of terms and what they are; those that are undefined are left out. */
+/** Creates a list of terms with their values; skips undefined facts. */
 export function factList (facts: ReadonlyArray<readonly [term: string, value: Content] | undefined>): Html {
   return html`<dl class="facts">${facts.filter((fact) => fact !== undefined).map(([term, value]) => html`
 <div><dt>${visible(term)}</dt><dd>${value}</dd></div>`)}
 </dl>`
 }
 
-/** The beginning of a digest, and all of it in the title. */
+/** Shows the beginning of a digest, and all of it in the title. */
 export function digest (text: string): Html {
   return html`<code title="${text}">${text.slice(0, 'sha256:'.length + 12)}</code>`
 }
@@ -109,9 +107,9 @@ export function table (
 }
 
 /**
- * Snippets as tabs, which are radio buttons: they need no script. They hold the address that the request was sent to.
- * The script puts in the one of the browser's address bar, which a proxy may have changed.
- * @param missing why a client does not get the skill, by the API that it uses
+ * Creates snippets as tabs, which are radio buttons and need no script. They have the address that the request was sent
+ * to; the script replaces it by that in the browser's address bar, which a proxy may have changed.
+ * @param missing reason why a client does not get the skill, by the API that it uses
  */
 export function snippetList (
   list: readonly Snippet[], base: string, missing: Readonly<Partial<Record<Snippet['through'], string>>> = {}

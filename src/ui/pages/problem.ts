@@ -12,7 +12,7 @@ const FOR_PEOPLE: Partial<Record<Problem['code'], { readonly title?: string, rea
   unauthenticated: { sentence: 'These skills are only for callers with a token' }
 }
 
-/** Refusals that say the same on every page. */
+/** Codes of refusals that are the same on every page. */
 const OF_ALL_PAGES: ReadonlySet<Problem['code']> = new Set(['insufficient_scope', 'host_not_allowed'])
 
 /**

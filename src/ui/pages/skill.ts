@@ -14,21 +14,21 @@ import type { Addresses, Page } from './layout.ts'
 import { digest, factList, findingList, type Mark, mark, outcome, size, snippetList, table, verdict } from './parts.ts'
 import { sourceView } from './source.ts'
 
-/** A skill: what it is for, whether it is all right, how to use it, and everything that is in it. */
+/** Page of a skill: its purpose, its findings, how to use it, and its content. */
 export const page: PageMaker = async (asked) => skillPage(await readSkill(asked), asked.addresses)
 
 type SkillContent = Awaited<ReturnType<typeof readSkill>>
 
 async function readSkill ({ skills, validate, name, base, render }: PageRequest) {
   const { main, ...shown } = await skills.read(name, async (state) => {
-    // Chosen clients decide on the severities of findings: the page shows those of the catalog.
+    // Targets decide on the severities of findings. The page shows those of the catalog, without targets.
     const entry = await describeState(state, async (all) =>
       ({ ...await validate(all), targets: (await validate(all, TARGET_NAMES)).targets ?? [] }))
     return {
       entry,
       /** Undefined when the files cannot be listed. */
       manifest: entry.revision === null ? undefined : await state.manifest(),
-      /** Path of the main file, `SKILL.md` when there is none. */
+      /** Path of the main file; `SKILL.md` if there is none. */
       mainFile: basename(state.skill.metadata.path),
       main: await orSentence(() => state.mainFile())
     }
@@ -44,7 +44,7 @@ async function readSkill ({ skills, validate, name, base, render }: PageRequest)
     /** Why it cannot be read as text, without a full stop. */
     problem: typeof main === 'string' ? main : text === undefined ? `${mainFile} is not UTF-8` : undefined,
     base,
-    /** Name of its root. */
+    /** Name of the skill's root. */
     root: skills.rootOf(name)
   }
 }
@@ -103,7 +103,7 @@ ${targetTable(entry.targets)}</section>
   }
 }
 
-/** Why clients of an API do not get the skill. */
+/** Returns why clients do not get the skill, by their API. */
 function missingFor ({ entry, manifest, problem }: SkillContent): Partial<Record<Snippet['through'], string>> {
   const { targets, revision, findings } = entry
   const isListed = (name: TargetName) => revision !== null && targets.some(({ target, verdict }) =>
@@ -144,14 +144,14 @@ const ORIGINS: Readonly<Record<NonNullable<TrustReport['status']>, Mark>> = {
   denied: ['denied', 'error']
 }
 
-/** The signer of the skill. */
+/** Shows the state of signature and lock. */
 function origin ({ status, signer, pinned }: TrustReport): Html {
   const by = signer !== null && html` by <bdi>${visible(signer)}</bdi>`
   return html`<ul>${status !== null && html`<li>${mark(...ORIGINS[status])}${by}</li>`}${pinned !== null && html`
 <li>${pinned ? 'this revision is locked' : mark('not in the lock', 'warning')}</li>`}</ul>`
 }
 
-/** Every field but those in the heading, whatever its type. */
+/** Lists all fields but those in the heading, whatever their types. */
 function frontmatter ({ frontmatter, name }: SkillContent['entry']): Html | false {
   const fields = Object.entries(frontmatter as Readonly<Record<string, unknown>>)
     .filter(([key, value]) => key !== 'description' && !(key === 'name' && value === name))
@@ -181,14 +181,14 @@ const REASONS = {
   deep: 'its quotations or lists are nested too deeply to be rendered'
 } as const
 
-/** A text that is not rendered, and why. */
+/** Shows a text that is not rendered, with the reason. */
 export function plainText (text: string, why: keyof typeof REASONS): Html {
   const { markup, isCut } = sourceView(text)
   return html`<p class="note">Shown as plain text: ${REASONS[why]}.${isCut && ' This is its beginning.'}</p>
 ${markup}`
 }
 
-/** What clients do with a skill, the worst first, and because of which findings. */
+/** Creates the table of clients: the outcome in each, the worst first, and the findings that lead to it. */
 function targetTable (verdicts: readonly TargetVerdict[]): Html {
   const worstFirst = verdicts.toSorted((a, b) => OUTCOMES.indexOf(b.verdict) - OUTCOMES.indexOf(a.verdict))
   const heads = ['Client', 'What it does', 'Because of', 'Rules of']
@@ -200,7 +200,7 @@ function targetTable (verdicts: readonly TargetVerdict[]): Html {
   ]))
 }
 
-/** In how many of them it works at least as written. */
+/** Says how many clients load the skill. */
 function summary (verdicts: readonly TargetVerdict[]): string {
   const taken = verdicts.filter(({ verdict }) => verdict !== 'not_loaded' && verdict !== 'refused').length
   return `works in ${taken === verdicts.length ? 'all' : `${taken} of`} ${verdicts.length} clients`

@@ -1,31 +1,31 @@
 import { escapeVisibly, html, type Html, isHidden, trusted } from '../markup/html.ts'
 
-/** Most of a text that a page shows: its beginning, in lines and in UTF-16 code units. */
+/** Longest part of a text that a page shows, from its beginning, in UTF-16 code units and in lines. */
 export const MAX_SHOWN_CHARACTERS = 262_144
 const MAX_SHOWN_LINES = 10_000
 
 const BYTE_ORDER_MARK = '\ufeff'
 
-/** Marks for what nobody sees, each of 80 characters. */
+/** Most marks for hidden characters, each of 80 characters. */
 const MAX_SHOWN_MARKS = 5_000
 
 export interface Source {
   readonly markup: Html
-  /** Lines that the markup holds. */
+  /** Number of lines in the markup. */
   readonly lines: number
-  /** The text goes on. */
+  /** Whether the text is longer. */
   readonly isCut: boolean
 }
 
-/** A text as it is, each line with an address: `#L12`. */
+/** Shows a text unrendered, with an address for each line: `#L12`. */
 export function sourceView (text: string): Source {
   const shown = text.slice(0, endOfShown(text))
-  // Otherwise it would be a hidden character.
+  // A byte order mark is not shown as a hidden character.
   const mark = shown.startsWith(BYTE_ORDER_MARK) ? BYTE_ORDER_MARK : ''
   let markup = ''
   let lines = 0
   let start = 0
-  // The end of a file is not a line of its own.
+  // A line end at the end of a file does not begin another line.
   while (lines < MAX_SHOWN_LINES && (start < shown.length || lines === 0)) {
     const lineEnd = shown.indexOf('\n', start)
     const end = lineEnd === -1 ? shown.length : lineEnd

@@ -29,9 +29,9 @@ const SOURCE_STATES = {
   failed: ['failing', 'error']
 } as const
 
-/** The content of /readyz as a page. */
+/** Page with the content of /readyz. */
 export const page: PageMaker = async ({ request, skills, readiness, addresses }) => {
-  // As of /readyz, callers without credentials learn no more than whether the service is ready.
+  // Callers without credentials only learn whether the service is ready, as from /readyz.
   if (request.principal?.kind === 'anonymous') {
     throw new HttpProblem('unauthenticated', undefined, { 'www-authenticate': 'Bearer realm="skillserve"' })
   }
@@ -107,7 +107,7 @@ function time (iso: string): Html {
   return html`<time datetime="${iso}">${readable(iso)}</time>`
 }
 
-/** A text with times as people read them. */
+/** Formats the times in a text for people. */
 function readable (text: string): string {
   return text.replaceAll(/(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z/g, '$1 $2 UTC')
 }

@@ -1,5 +1,5 @@
-// Pages work without this script. It searches while one types, copies, chooses lines, and says when a page is outdated.
-// It never writes HTML: answers are parsed by XMLHttpRequest, and their nodes are adopted.
+// Pages work without this script. It searches while the user types, copies, selects lines, and reports outdated pages.
+// It never writes HTML: XMLHttpRequest parses the answers, and their nodes are adopted.
 'use strict'
 {
   const { documentElement: root } = document
@@ -8,7 +8,7 @@
   /** Address of the service without a slash at the end, by the browser's address bar. */
   const base = new URL(notice.dataset.home, location.href).href.replace(/[?#].*$/, '').replace(/\/$/, '')
 
-  /** The service has put into quotes what needs them in a shell: what stands in there afterwards may need none. */
+  /** Addresses that need no quotes in a shell. Only these are put in: the service has quoted its own already. */
   const NEEDS_NO_QUOTES = /^[\w@%+=:,./-]+$/
 
   function prepareSnippets () {
@@ -30,13 +30,13 @@
       await navigator.clipboard.writeText(code.textContent)
       button.textContent = 'Copied'
     } catch {
-      // There is no clipboard over plain HTTP on another host.
+      // Browsers have no clipboard for pages over plain HTTP from another host.
       getSelection().selectAllChildren(code)
       button.textContent = 'Selected: press Ctrl C'
     }
   }
 
-  // Search while one types.
+  // Search while the user types.
   const QUIET_MS = 30
   const field = document.getElementById('q')
   let request
@@ -46,7 +46,7 @@
     const parameters = new URLSearchParams(new FormData(field.form))
     for (const [name, value] of [...parameters]) if (value.trim() === '') parameters.delete(name)
     const address = `${base}/${parameters.size === 0 ? '' : `?${parameters}`}`
-    // An older answer never replaces a newer one.
+    // An older answer must not replace a newer one.
     request?.abort()
     request = new XMLHttpRequest()
     request.open('GET', address)
@@ -59,7 +59,7 @@
         return
       }
       document.getElementById('results').replaceWith(document.adoptNode(results))
-      // Not exchanged: what changes in it is read out.
+      // The element stays, so that screen readers announce its new text.
       document.getElementById('count').textContent = request.response.getElementById('count').textContent
       root.dataset.state = request.response.documentElement.dataset.state
       tell('')
@@ -70,7 +70,7 @@
     request.send()
   }
 
-  // Refused, or without an answer: what is on the page stays.
+  // Reports that a search was refused or got no answer; the list stays.
   function sayFailed () {
     const sentence = 'The search failed. The list below is that of the previous search.'
     document.getElementById('count').textContent = sentence
@@ -111,7 +111,7 @@
     field.select()
   }
 
-  // From every page.
+  // Shortcuts that work on every page.
   function prepareShortcuts () {
     document.addEventListener('keydown', (event) => {
       const writes = event.target instanceof HTMLInputElement
@@ -123,10 +123,10 @@
     if (field && location.hash === '#q') goToSearch()
   }
 
-  // Lines: `#L12-L20`, which shift and a click on a number makes.
+  // Selects lines: `#L12-L20`, which a click on a number with Shift creates.
   function chooseLines () {
     const [, first, last] = /^#L(\d+)-L(\d+)$/.exec(location.hash) ?? []
-    // By the lines that there are: an address may name any number.
+    // Only existing lines are visited, since an address may contain any number.
     for (const [index, line] of document.querySelectorAll('.line').entries()) {
       line.classList.toggle('chosen', index + 1 >= first && index + 1 <= last)
     }
@@ -146,7 +146,7 @@
     chooseLines()
   }
 
-  // A visible page asks whether it is still the same. Nothing is exchanged under the reader.
+  // A visible page asks whether it is still current. It is not changed while somebody reads it.
   const ASK_MS = 10_000
 
   let shown = ''
@@ -157,9 +157,9 @@
     try {
       const headers = { accept: 'text/html', 'if-none-match': `"${state}"` }
       const { status } = await fetch(location.href, { method: 'HEAD', cache: 'no-store', headers })
-      // A search has exchanged what the page shows.
+      // A search has replaced the content of the page in the meantime.
       if (state !== root.dataset.state) return
-      // Other answers say nothing of the page: a caller may be asked to sign in again, or to wait.
+      // Other answers say nothing about the page: the caller may have to sign in again, or to wait.
       if (status === 304) tell('')
       else if (status === 200) tell('What this page shows has changed. ', notice.dataset.changes)
       else if (status === 404 && !document.querySelector('.problem')) tell('What this page shows is gone. ')
@@ -168,10 +168,10 @@
     }
   }
 
-  // Once: what is written again is read out again. A page that is as it was has nothing to tell.
+  // Shows a sentence once, as screen readers announce each write. An empty one removes the notice.
   function tell (sentence, changes) {
     if (sentence === shown) return
-    // The browser keeps the place where the author reads.
+    // The browser keeps the scroll position.
     if (sentence !== '' && 'preview' in root.dataset) {
       location.reload()
       return
@@ -195,8 +195,8 @@
     return link
   }
 
-  // In a preview the stream of changes says when to ask. A browser has six connections to a host, so only a tab that is
-  // seen has a stream.
+  // In a preview, the event stream says when to ask. A browser has six connections per host, so only a visible tab has
+  // a stream.
   function follow () {
     let events
     const listen = () => {

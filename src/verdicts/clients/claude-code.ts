@@ -1,6 +1,6 @@
 import { type Client, NAME_RULES, NO_FRONTMATTER_FIRST, NO_MAIN_FILE, NO_YAML, when } from './client.ts'
 
-/** It goes by the folder and the body where the frontmatter says nothing. */
+/** Claude Code uses the folder name and the body if the frontmatter lacks a name or a description. */
 export const claudeCode: Client = {
   title: 'Claude Code',
   source: 'anthropics/claude-code@5cfc0a1 CHANGELOG.md, code.claude.com/docs/en/skills',

@@ -9,7 +9,7 @@ export const codex: Client = {
     not_loaded: [
       ...NO_SKILL, 'name_too_long',
       'description_missing', 'description_too_long', 'metadata_not_mapping',
-      // Numbers and the like are text.
+      // Other scalars, such as numbers, are read as text.
       ...when('field_is_no_scalar', 'name_not_text', 'description_not_text')
     ],
     changed: [

@@ -3,7 +3,7 @@ import { type Client, NO_YAML, UNUSABLE } from './client.ts'
 const NOT_LISTED =
   [...UNUSABLE, ...NO_YAML, 'main_file_ambiguous', 'discovery_frontmatter_differs', 'discovery_path_unsafe'] as const
 
-/** The two indexes of this service, by what the clients of each take. */
+/** The two indexes of this service, with the rules of the clients of each. */
 export const discovery010: Client = {
   title: 'Well-known index 0.1.0',
   source: 'npm skills 1.5.18',

@@ -8,7 +8,7 @@ export const geminiCli: Client = {
   aliases: ['gemini'],
   outcomes: {
     not_loaded: [...NO_MAIN_FILE, 'main_file_casing', ...NO_FRONTMATTER_FIRST, 'name_missing', 'description_missing'],
-    // Without YAML, or without two texts, it takes the lines that begin with `name:` and `description:`.
+    // Without YAML, or without both texts, Gemini CLI reads lines that begin with `name:` and `description:`.
     changed: [
       ...NO_YAML, 'name_not_text', 'description_not_text', ...when('name_not_for_paths', 'name_invalid_characters')
     ],

@@ -8,7 +8,7 @@ export const goose: Client = {
   outcomes: {
     not_loaded: [
       ...NO_MAIN_FILE, 'main_file_casing', ...NO_FRONTMATTER, ...NO_YAML, 'name_missing', 'metadata_not_mapping',
-      // Numbers and the like are text.
+      // Other scalars, such as numbers, are read as text.
       ...when('field_is_no_scalar', 'name_not_text', 'description_not_text'),
       ...when('name_has_slash', 'name_invalid_characters')
     ],

@@ -11,10 +11,10 @@ export const skillsRef: Client = {
       'name_missing', 'name_too_long', 'name_edge_hyphen', 'name_double_hyphen', 'name_folder_mismatch',
       'name_prefixed', 'description_missing', 'description_too_long', 'compatibility_too_long', 'unknown_fields',
       ...when('main_file_not_lower_case', 'main_file_casing'),
-      // Letters of any alphabet are letters.
+      // Letters of any alphabet are allowed.
       ...when('name_not_letters', 'name_invalid_characters'),
       ...when('name_differs_from_folder', 'name_invalid_characters', 'name_not_text'),
-      // Numbers and the like are text.
+      // Other scalars, such as numbers, are read as text.
       ...when('field_is_no_scalar',
         'name_not_text', 'description_not_text', 'compatibility_not_text', 'allowed_tools_not_text')
     ]

@@ -8,23 +8,21 @@ import type { Finding, ListedFile } from '../../core/shared/skill.ts'
 import { decodePercent } from '../../core/shared/text.ts'
 import { finding, type FindingCode } from '../findings.ts'
 
-/** The beginning of a body that is searched for references, in characters, and its nesting: Markdown is untrusted. */
+/** Longest part of a body that is searched for references, in characters, and its nesting: Markdown is untrusted. */
 const MAX_PARSED_CHARACTERS = 16_384
 const MAX_NESTING = 20
 
-/** What Claude Code replaces when it loads a skill: arguments, paths, the output of commands. */
+/** Placeholders that Claude Code replaces when it loads a skill: arguments, paths, the output of commands. */
 const PLACEHOLDER = /\$ARGUMENTS\b|\$\{CLAUDE_[A-Z_]+\}|(?<=^|\s)!`[^`\n]{1,500}`/m
 
-/** Destinations that name no file of the skill: addresses, headings, paths of a host, and templates. */
+/** Destinations that are not files of the skill: addresses, headings, paths of a host, and templates. */
 const NO_FILE = /^(?:[a-z][a-z\d+.-]*:|\/|#|\?|$)|[<>{}*$|\\]|\.\.\.|…/i
 
-/**
- * A path in backticks. Only one in a folder that skills have is a reference: others are examples, or files to be made.
- */
+/** Path in backticks. It is a reference only in a usual or existing folder: others are examples, or files to create. */
 const PATH = /^(?:\.\/)?([\w.-]+)\/(?:[\w.-]+\/)*[\w-][\w.-]*\.[a-z]\w{0,7}$/i
 const USUAL_FOLDERS: readonly string[] = ['assets', 'references', 'scripts']
 
-// A definition of a footnote would be one of a link.
+// A footnote definition would be parsed as a link definition.
 const markdown = new MarkdownIt('commonmark', { maxNesting: MAX_NESTING }).disable('reference')
 markdown.validateLink = () => true
 markdown.normalizeLink = (destination) => destination
@@ -80,7 +78,7 @@ function report (code: FindingCode, references: readonly Reference[], what: stri
     finding(code, `${what}: ${quoteList([...names])}`, fix, undefined, position))
 }
 
-/** Links, images, and paths in backticks. Blocks of code have none. */
+/** Yields links, images, and paths in backticks, but nothing in blocks of code. */
 function * referencesOf (body: string, firstLine: number, there: ReadonlySet<string>): Generator<Reference> {
   const lines = body.split('\n')
   for (const { children, map } of markdown.parse(body.slice(0, MAX_PARSED_CHARACTERS), {})) {

@@ -13,7 +13,7 @@ import { outcomesOf } from '../targets.ts'
 /** The frontmatter as clients find it: anything may follow the three dashes that close it. */
 const CLIENT_FRONTMATTER = /^---\r?\n[^]*?\r?\n---/
 
-/** The rest of a closing line that is a fence for this service too. */
+/** Rest of a closing line that is a fence for this service too. */
 const REST_OF_FENCE = /^[ \t]*(?:\r?\n|$)/
 
 /** Paths that version 0.1.0 can name: printable ASCII without characters that URLs and its clients interpret. */
@@ -23,7 +23,7 @@ const LEGACY_RESERVED = /[\\?#%[\]]/
 /** Paths that clients refuse, because they seem to leave the folder that an archive is unpacked into. */
 const UNSAFE_PATH = /\\|^[A-Za-z]:/
 
-/** Clients take any casing of `SKILL.md`, beyond ASCII too, for the main file. */
+/** Whether clients take a file for the main file: they accept any casing, beyond ASCII too. */
 const isTakenForMain = (path: string) => !isMainFile(path) && path.toLowerCase() === 'skill.md'
 
 /**
@@ -54,7 +54,7 @@ export function mainFileOf ({ metadata }: CatalogSkill, { files }: FileList): st
   return files.some(({ path }) => path === name) ? name : undefined
 }
 
-/** Clients parse the bytes themselves, and strictly: repaired frontmatter reads otherwise there. */
+/** Checks that clients read the same values: they parse strictly, and see repaired frontmatter differently. */
 function checkFrontmatter ({ metadata, findings }: CatalogSkill, mainFile: string | undefined): Finding[] {
   const differs = (reason: string, fix: string, line: number) => [{
     ...finding('discovery_frontmatter_differs', `the skill is in no discovery index because ${reason}`, fix),
@@ -66,7 +66,7 @@ function checkFrontmatter ({ metadata, findings }: CatalogSkill, mainFile: strin
   if (invalid !== undefined) {
     return differs('its frontmatter is not valid YAML as it stands', invalid.fix, invalid.line ?? 1)
   }
-  // Clients' decoders remove a byte order mark.
+  // Clients remove a byte order mark when they decode.
   const text = mainFile?.replace(/^\uFEFF/, '') ?? ''
   const frontmatter = CLIENT_FRONTMATTER.exec(text)?.[0]
   if (frontmatter === undefined) {

@@ -9,7 +9,7 @@ import { bytesOf, type Subject } from '../subject.ts'
 
 const NESTED_MAIN_FILE = /^(.+)\/SKILL\.md$/i
 
-/** Names that Windows keeps for devices, characters that it refuses, and ends that it drops. */
+/** Names that Windows reserves for devices, characters that it refuses, and endings that it drops. */
 const NOT_ON_WINDOWS =
   /(?:^|\/)(?:(?:con|prn|aux|nul|com[1-9]|lpt[1-9])(?:\.[^/]*)?(?=\/|$)|[^/]*[<>:"\\|?*][^/]*|[^/]*[. ](?=\/|$))/i
 
@@ -38,7 +38,7 @@ export function fileFindings (subject: Subject): readonly Finding[] {
   return findings
 }
 
-/** Names of folders inside a skill that have a main file of their own, the first ones first. */
+/** Returns the folders inside a skill that have a main file of their own. */
 export function nestedSkills ({ files = [] }: Subject): readonly string[] {
   return files.flatMap(({ path }) => NESTED_MAIN_FILE.exec(path)?.[1] ?? [])
 }

@@ -11,24 +11,24 @@ import { MAX_MCP_LISTED_FILES, MCP_ADVISED_SKILL_BYTES, MCP_ADVISED_SKILL_FILES 
 import { bytesOf } from '../subject.ts'
 
 export interface Eligibility {
-  /** As the official client reads it; undefined for a skill that is not listed. */
+  /** Frontmatter as the official client reads it; undefined for a skill that is not listed. */
   readonly frontmatter: Frontmatter | undefined
   /**
-   * Why the skill is not listed, findings of the skill itself among them. `mcp_limits_exceeded` says that hosts may
-   * decline a skill that is listed.
+   * Reasons why the skill is not listed, findings of the skill itself among them. `mcp_limits_exceeded` is about a
+   * listed skill that hosts may decline.
    */
   readonly findings: readonly Finding[]
 }
 
-/** Where the SDK's sentence says that the mistake is. */
+/** Line of the mistake in a message of the SDK. */
 const LINE_OF_PROBLEM = /\bline (\d{1,7}):/
 
 const NOT_LISTED = 'MCP does not list the skill'
 
 /**
- * Says whether a skill is in `skills/list`, and why not. The official SDK decides on a main file: its client throws
- * away a whole listing for one entry that it refuses. Invalid skills are not put before it, so that it never reads a
- * frontmatter of more than MAX_FRONTMATTER_BYTES. The three arguments are of one state of the skill.
+ * Checks whether a skill is in `skills/list`, and why not. The official SDK decides on main files, since its client
+ * drops a whole listing for one entry that it refuses. Invalid skills are not passed to it, so that it never reads a
+ * frontmatter of more than MAX_FRONTMATTER_BYTES. The three arguments must be of one state of the skill.
  */
 export async function checkEligibility (
   skill: CatalogSkill, { files }: FileList, mainFile: FileContent
@@ -58,7 +58,7 @@ export async function checkEligibility (
   return { ...read, findings: [advice] }
 }
 
-/** The body says nothing to the SDK, which would decode and hash it. */
+/** Reads the frontmatter with the SDK, without the body, which the SDK would decode and hash. */
 async function readAsClient (
   { name, findings }: CatalogSkill, { bytes }: FileContent
 ): Promise<{ readonly frontmatter: Frontmatter } | Finding> {

@@ -7,7 +7,7 @@ import type { Finding } from '../../core/shared/skill.ts'
 import { quote } from '../../core/shared/text.ts'
 import { finding, type FindingCode } from '../findings.ts'
 
-/** Lines of one skill that are reported; an author who has fixed these sees the next ones. */
+/** Most lines of one skill that are reported: an author who has fixed these sees the next ones. */
 const MAX_LINES = 10
 
 /** Something on which parsers of YAML disagree. */
@@ -34,7 +34,7 @@ const FENCE_MARKS: Marks = [
   [/---(?=[ \t])/g, "blanks after its '---'", "Remove the blanks after '---'"]
 ]
 
-/** Values without quotes that are text to some parsers of YAML 1.1 or 1.2, and something else to others. */
+/** Values without quotes that some parsers of YAML 1.1 or 1.2 read as text, and others as another type. */
 const IMPLICIT_TYPES: ReadonlyArray<readonly [form: RegExp, type: string]> = [
   [/^(?:y|n|yes|no|on|off)$/i, 'true or false'],
   [/^[-+]?\.(?:inf|nan)$/i, 'a number'],
@@ -45,11 +45,11 @@ const IMPLICIT_TYPES: ReadonlyArray<readonly [form: RegExp, type: string]> = [
 /** A number that every parser reads in the same way. */
 const PLAIN_NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?$/
 
-/** An escape for half of a character, or for one beyond the last. Others are the same in YAML 1.1 and 1.2. */
+/** Escape for half of a character, or for one beyond the last. Other escapes are the same in YAML 1.1 and 1.2. */
 const BAD_ESCAPE = /\\(?:u[Dd][89A-Fa-f][\dA-Fa-f]{2}|U(?!00(?:0[\dA-Fa-f]|10))[\dA-Fa-f]{8})/
 const ESCAPE = /\\(?:u.{4}|U.{8}|[^])/g
 
-/** Reports YAML that parsers take in different ways: one finding for each line, and one for all brackets. */
+/** Reports YAML that parsers read in different ways: one finding for each line, and one for all brackets. */
 export function portabilityFindings (mainFile: Buffer): readonly Finding[] {
   const location = locateFrontmatter(mainFile)
   if (location.kind !== 'found' || location.end - location.start > MAX_FRONTMATTER_BYTES) return []

@@ -11,14 +11,14 @@ import { fileFindings } from './files.ts'
 import { scanText } from './text-scan.ts'
 import { portabilityFindings } from './portable-yaml.ts'
 
-/** What installers leave in `metadata`: `gh skill` writes `github-*` and `local-path`. */
+/** Keys that installers write into `metadata`: `gh skill` writes `github-*` and `local-path`. */
 export const INSTALLER_KEY = /^(?:github-.+|local-path)$/
 
-/** Spellings of true and false that Claude Code takes. */
+/** Values that Claude Code reads as true and false. */
 export const YES: ReadonlySet<unknown> = new Set([true, 1, 'true', 'yes', 'on', '1'])
 export const NO: ReadonlySet<unknown> = new Set([false, 0, 'false', 'no', 'off', '0'])
 
-/** Finds the mistakes that only some targets mind, which the format's own rules do not have. Pure, never throws. */
+/** Finds mistakes that matter only to some targets, and not to the format itself. Pure, never throws. */
 export function targetFindings (subject: Subject): readonly Finding[] {
   const { skill: { findings }, mainFile, files } = subject
   const isText = mainFile !== undefined && findings.every(({ code }) => code !== 'main_file_not_utf8')
@@ -68,7 +68,7 @@ function shapeOf (source: string, position: Position | undefined): readonly [cod
     const shape = "is written as a block behind '|' or '>', of which some validators read only the mark"
     return ['description_block_scalar', shape]
   }
-  // A blank line in a value is a line break.
+  // Blank lines inside a value are line breaks.
   const isContinued = /^[ \t]+[^\s#]/.test(others.find((line) => line.trim() !== '') ?? '')
   return isContinued ? ['description_not_one_line', 'has several lines'] : []
 }

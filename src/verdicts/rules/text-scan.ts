@@ -11,7 +11,7 @@ interface Sign {
   readonly form: RegExp
 }
 
-/** Fewer different characters than this are a placeholder such as `ghp_xxxxxxxx`. */
+/** Fewest different characters of a secret: with fewer, it is a placeholder such as `ghp_xxxxxxxx`. */
 const MIN_DIFFERENT_CHARACTERS = 8
 
 const SECRETS: Readonly<Record<string, RegExp>> = {

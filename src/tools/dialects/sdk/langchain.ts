@@ -36,7 +36,7 @@ export const langchain = {
     return Array.isArray(calls) ? [...calls, ...invalid] : invalid
   },
 
-  // An invalid call has no `type` in a message that was made of OpenAI's.
+  // In a message made from one of OpenAI's, an invalid call has no `type`.
   recogniseInside: (item) =>
     typeof own(item, 'name') === 'string' && (isTyped(item) || own(item, 'type') === undefined),
 

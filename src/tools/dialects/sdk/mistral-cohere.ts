@@ -27,7 +27,7 @@ export const mistral = {
   writeResult: ({ id, name }, { text }) => ({ role: 'tool', toolCallId: id, name, content: text })
 } as const satisfies Dialect
 
-/** Cohere's SDK for its second API: the message stands in the response, and a result has no name. */
+/** Cohere's SDK for its second API: the message is inside the response, and a result has no name. */
 export const cohere = {
   name: 'cohere-sdk',
   title: "Cohere's SDK",

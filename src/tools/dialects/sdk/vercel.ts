@@ -29,7 +29,7 @@ export const vercel = {
 
   isAnswer: (value) => own(value, 'type') === 'tool-result',
 
-  // `args` is what version 4 calls the input.
+  // Version 4 calls the input `args`.
   readCall: (value) => readParts(value, 'toolName', own(value, 'input') === undefined ? 'args' : 'input', 'toolCallId'),
 
   writeResult: ({ id, name }, { text, isError }) => ({
@@ -37,7 +37,7 @@ export const vercel = {
   })
 } as const satisfies Dialect
 
-/** A call that the provider runs itself has its result in the same message. */
+/** Whether a part needs an answer: a call that the provider runs has its result in the same message. */
 function isCall (value: unknown): boolean {
   return own(value, 'type') === 'tool-call' && own(value, 'providerExecuted') !== true
 }

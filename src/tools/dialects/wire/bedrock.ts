@@ -26,7 +26,7 @@ export const bedrock = {
   unwrap: (value) =>
     callsIn(own(own(own(value, 'output'), 'message') ?? own(value, 'message') ?? value, 'content'), isToolUse),
 
-  // The service runs its own tools itself; blocks of other kinds differ in their keys.
+  // Kinds of blocks differ in their keys; Bedrock runs its server tools itself.
   isContent: (value) => !isToolUse(value),
 
   isAnswer: (value) => Object.hasOwn(value, 'toolResult'),

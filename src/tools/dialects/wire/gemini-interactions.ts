@@ -35,7 +35,7 @@ export const geminiInteractions = {
 
   isAnswer: (value) => own(value, 'type') === 'function_result',
 
-  // A result names its call, which then needs no other.
+  // A result has the id of its call, which then needs no other result.
   readCall: (value) => readParts(value, 'name', 'arguments', own(value, 'id') === undefined ? 'call_id' : 'id'),
 
   writeResult: ({ id, name }, { text, isError }) =>

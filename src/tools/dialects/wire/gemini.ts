@@ -50,7 +50,7 @@ function createGeminiDialect (callKey: string, responseKey: string) {
       return callsIn(own(content, 'parts') ?? own(value, 'parts'), isCall)
     },
 
-    // Only a `functionCall` is a call: keys tell parts apart, and each version of the API has more kinds.
+    // Every part but a call is content: parts differ in their keys, and each version of the API has more kinds.
     isContent: (value) => !isCall(value),
 
     isAnswer: (value) => Object.hasOwn(value, responseKey),

@@ -2,17 +2,17 @@ import { Type } from '@sinclair/typebox'
 import { own } from '../../../core/shared/json.ts'
 import { type Dialect, IdSchema, readId, readParts } from '../dialect.ts'
 
-/** JSON-RPC's codes: the specification of `tools/call` asks for the second one when a tool is unknown. */
+/** JSON-RPC error codes. The specification of `tools/call` asks for the second one if a tool is unknown. */
 const INVALID_REQUEST = -32_600
 const INVALID_PARAMS = -32_602
 
-/** Tools read what the service has, and nothing else. */
+/** Hints for MCP clients: all tools only read, and only what the service has. */
 const ANNOTATIONS = { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false } as const
 
 const VersionSchema = Type.Literal('2.0')
 const AnswerIdSchema = Type.Unsafe<string | number | null>({ type: ['string', 'integer', 'number', 'null'] })
 
-/** MCP `tools/call`. What a model can correct is a result with `isError`; an unknown tool is a JSON-RPC error. */
+/** MCP `tools/call`. Errors that a model can correct are results with `isError`; unknown tools are JSON-RPC errors. */
 export const mcp = {
   name: 'mcp',
   title: 'MCP tools/call',

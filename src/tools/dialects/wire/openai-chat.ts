@@ -5,15 +5,15 @@ import {
   FREE_TEXT, FUNCTION_CALL_EXAMPLE, FunctionCallSchema, isFunctionCall, readFunctionCall
 } from '../function-call.ts'
 
-/** Where bare calls put their arguments. */
+/** Keys of the arguments in calls without an envelope. */
 const BARE_ARGUMENT_KEYS = ['arguments', 'input', 'args', 'parameters'] as const
 const FOREIGN_KEYS = ['role', 'jsonrpc', 'description'] as const
 
 /**
  * OpenAI Chat Completions: `{"id","type":"function","function":{"name","arguments"}}`, answered by a `tool` message.
  * Bare calls are answered in the same way: `{"name","arguments"}` as people write them, `{"name","parameters"}` of
- * Llama and Cohere v1, `{"name","args"}` of Gemini's `functionCalls`. Its containers come first: a message may hold
- * text blocks next to `tool_calls`.
+ * Llama and Cohere v1, `{"name","args"}` of Gemini's `functionCalls`. Its containers are asked before those of others:
+ * a message may have text blocks next to `tool_calls`.
  */
 export const openaiChat = {
   name: 'openai',
@@ -64,7 +64,7 @@ function isCustomCall (value: JsonObject): boolean {
   return own(value, 'type') === 'custom' && isJsonObject(own(value, 'custom'))
 }
 
-/** Another `type` or a `role` marks another provider's item, a `description` a definition. */
+/** Recognises a call without envelope. `role` or another `type` mean another provider, `description` a definition. */
 function isBareCall (value: JsonObject): boolean {
   const type = own(value, 'type')
   return typeof own(value, 'name') === 'string' && (type === undefined || type === 'function') &&

@@ -5,8 +5,8 @@ import { FREE_TEXT } from '../function-call.ts'
 
 /**
  * OpenAI Responses: `{"type":"function_call","call_id","name","arguments"}`, answered by a `function_call_output` with
- * the `call_id`. `callId` is how agent SDKs keep the same item in memory. The Realtime API has the same items, in the
- * `response` of an event. A `custom_tool_call` carries free text; its refusal keeps the conversation complete.
+ * the `call_id`. Agent SDKs keep the same item with `callId`, and the Realtime API has it in the `response` of an
+ * event. A `custom_tool_call` carries free text; it is refused by a result, so that the conversation stays complete.
  */
 export const openaiResponses = {
   name: 'openai-responses',
