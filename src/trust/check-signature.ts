@@ -36,7 +36,8 @@ export async function checkSignature (state: SkillState, signers: readonly Signe
     const bundle = parseBundle((await state.file(SIGNATURE_FILE)).bytes)
     identity = await identify(bundle, signers)
     if (identity === undefined) {
-      return resultOf('untrusted', `the skill is signed by somebody who is not in the trust file${describeCertificate(bundle)}`)
+      const problem = `the skill is signed by somebody who is not in the trust file${describeCertificate(bundle)}`
+      return resultOf('untrusted', problem)
     }
     const { difference, exempt } = compare(files, parseStatement(bundle.payload))
     if (difference === undefined) return { status: 'valid', identity, problem: '', exempt, signers }

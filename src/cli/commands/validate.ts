@@ -102,8 +102,8 @@ async function report (
 async function watch (
   paths: readonly string[], run: () => Promise<number>, { cwd, print, isTerminal = false }: CommandContext
 ): Promise<number> {
-  const stopped = new Promise((stop) => {
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.removeAllListeners(signal).once(signal, stop)
+  const stopped = new Promise((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.removeAllListeners(signal).once(signal, resolve)
   })
   const roots = paths.map((path) => resolve(cwd, path))
   // If a path is removed and created again, the event is one of the folder above.

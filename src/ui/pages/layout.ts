@@ -73,7 +73,7 @@ export interface Page {
 export const STATE_PLACEHOLDER = '{state}'
 
 export function renderPage (
-  { title, current, main, changes, hasNoNavigation: isOnly }: Page, { addresses, assets, version, isPreview, session }: Frame
+  { title, current, main, changes, hasNoNavigation }: Page, { addresses, assets, version, isPreview, session }: Frame
 ): Html {
   const asset = (file: typeof ASSET_NAMES[number]) => addresses.at(assets.path + file)
   return html`<!doctype html>
@@ -90,14 +90,14 @@ export function renderPage (
 <body>
 <a class="skip" href="#main">Skip to the content</a>
 <header class="top">
-${isOnly === true ? html`<span class="brand">skillserve</span>` : navigation(current, addresses, session)}
+${hasNoNavigation === true ? html`<span class="brand">skillserve</span>` : navigation(current, addresses, session)}
 </header>
 <p class="outdated" role="status" data-home="${addresses.home}"${
   changes !== undefined && html` data-changes="${changes}"`}></p>
 <main id="main" tabindex="-1">
 ${main}
 </main>
-<footer class="bottom"><p>skillserve ${version}${isOnly !== true && html`
+<footer class="bottom"><p>skillserve ${version}${hasNoNavigation !== true && html`
 <a href="${addresses.at('llms.txt')}">llms.txt</a> <a href="${addresses.at('openapi.yaml')}">OpenAPI</a>`}</p></footer>
 </body>
 </html>
