@@ -14,8 +14,8 @@ export function mainFileUri (name: string): string {
 
 /**
  * Decodes a URI into the folder name of a skill and a path in it, empty for the folder itself. The catalog knows
- * whether they exist. Undefined for another scheme, a query or fragment, bad percent-encoding, an empty segment, and an encoded
- * slash, which no name contains.
+ * whether they exist. Undefined for another scheme, a query or fragment, bad percent-encoding, an empty segment, and an
+ * encoded slash, which no name contains.
  */
 export function parseSkillUri (uri: string): { readonly name: string, readonly path: string } | undefined {
   if (!uri.startsWith(SCHEME) || /[?#]/.test(uri)) return undefined
