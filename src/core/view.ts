@@ -155,12 +155,15 @@ export class View {
     await this.parts.refresher.mostlyIndexed(this.roots)
     const isCalledSo = (name: string): boolean => this.findIndexed(name)?.metadata.name === displayName
     const name = [displayName, ...this.indexedNames()].find(isCalledSo) ?? displayName
-    try {
-      return await this.read(name, answer)
-    } catch (error) {
-      // The message must contain the requested name.
-      throw isAbsent(error) ? mainFileError.skillNotFound(displayName) : error
+    // The index may still have a skill that is gone, in front of a folder of this name.
+    for (const candidate of new Set([name, displayName])) {
+      try {
+        return await this.read(candidate, answer)
+      } catch (error) {
+        if (!isAbsent(error)) throw error
+      }
     }
+    throw mainFileError.skillNotFound(displayName)
   }
 
   /** Revisions of a skill that are kept, the one used last first. */
