@@ -503,3 +503,12 @@ t.test('K6 K53: a root that is moved away for a moment does not change which mai
   t.equal(await textOf(read), skillText('demo'))
   t.notOk(isAway)
 })
+
+t.test('K29 K51: a folder is found by its name while the index still has another skill of that name', async (t) => {
+  const root = t.testdir({ alpha: { 'SKILL.md': skillText('other') }, delta: { 'SKILL.md': skillText('alpha') } })
+  const manager = await startManager(t, [root])
+  const read = () => textOf(() => manager.readByDisplayName('alpha', (state) => state.mainFile()))
+  t.equal(await read(), skillText('alpha'))
+  fs.rmSync(join(root, 'delta'), { recursive: true })
+  t.equal(await read(), skillText('other'))
+})
