@@ -16,7 +16,7 @@ export const REFUSALS = {
   invalid_credentials: { code: 'invalid_credentials', reason: 'invalid', error: ', error="invalid_request"' },
   invalid_token: { code: 'invalid_token', reason: 'invalid', error: UNUSABLE },
   token_expired: { code: 'token_expired', reason: 'expired', error: `${INVALID}"The token has expired"` },
-  // Callers are not told the audience that the service expects.
+  // The answer does not name the audience that the service expects.
   wrong_audience: { code: 'invalid_token', reason: 'audience', error: UNUSABLE },
   insufficient_scope: { code: 'insufficient_scope', reason: 'scope', error: ', error="insufficient_scope"' },
   issuer_unavailable: { code: 'issuer_unavailable', reason: 'issuer', error: undefined }

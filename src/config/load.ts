@@ -10,7 +10,7 @@ export interface ConfigSources {
   readonly env: Environment
   /** Folder that relative paths start from. */
   readonly cwd: string
-  /** Replaces the default of `skillsDirs`. If present and undefined, there is no default. */
+  /** Replaces the default of `skillsDirs`; undefined removes it. */
   readonly defaultFolder?: string | undefined
 }
 

@@ -295,7 +295,7 @@ async function isCurrent (skill: IndexedSkill): Promise<boolean> {
   return await stampAt(root.disk, `${folder.path}/${mainFile.name}`) === mainFile.stamp
 }
 
-/** Whether the folder is as the skill was read with. What could not be read then is no difference. */
+/** Whether the folder has the stamp that the skill was read with. Unreadable both times counts as unchanged. */
 async function hasSameFolder ({ root, folder, folderStamp }: IndexedSkill): Promise<boolean> {
   return await stampAt(root.disk, folder.path) === folderStamp
 }

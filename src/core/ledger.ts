@@ -53,7 +53,7 @@ export class Ledger extends EventEmitter<{ change: [change: LedgerChange], fille
   readonly claims = new Map<string, readonly Claim[]>()
   /** The latest changes, the oldest first. */
   readonly journal: LedgerChange[] = []
-  /** Number of subscribers that are told revisions. While there are any, these revisions stay readable. */
+  /** Number of subscribers to events with revisions. While there are any, computed revisions stay readable. */
   readers = 0
   /** Incremented by each new content of a name. */
   version = 0

@@ -31,8 +31,8 @@ export type Grant = 'all' | ((name: string) => boolean)
 export type GrantOf = (root: string) => Grant | undefined
 
 /**
- * The skills that one caller may see, as if there were no others. All APIs read through a view, with callers or
- * without. What is asked for by name is fresh; lists of the index follow changes within a second. Every failure is a
+ * The skills that one caller may see. Other skills do not exist for it. All APIs read through a view, with an access
+ * file or without. A read by name is fresh; lists of the index follow changes within a second. Every failure is a
  * `SkillError`.
  */
 export class View {
@@ -118,7 +118,7 @@ export class View {
     return this.visible.available
   }
 
-  /** Returns the names of skills that match a query, the best first. Throws `folderError`s if there is no root. */
+  /** Returns the names of skills that match a query, best match first. Throws a `folderError` if there is no root. */
   async search (query: string): Promise<readonly string[]> {
     await this.list()
     await this.parts.refresher.mostlyIndexed(this.roots)

@@ -18,7 +18,7 @@ export const REVISION_HEADER = 'skill-revision'
 /** Header with the revision of the whole catalog, on lists. Absent while the revision is unknown. */
 export const CATALOG_REVISION_HEADER = 'catalog-revision'
 
-/** Headers that a web page may read besides those that browsers always show. */
+/** Headers that web pages may read, in addition to those that browsers always expose. */
 export const EXPOSED_HEADERS = [
   'Accept-Ranges', 'Allow', CATALOG_REVISION_HEADER, 'Content-Disposition', 'Content-Encoding', 'Content-Range',
   'ETag', 'Mcp-Session-Id', 'Retry-After', REVISION_HEADER, 'WWW-Authenticate', 'X-Request-Id'

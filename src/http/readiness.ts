@@ -12,7 +12,7 @@ const AUDIT_PROBLEMS = {
   refusing: ['the audit log cannot be written, and AUDIT_REQUIRED refuses reads until it can']
 } as const
 
-/** The parts besides the index that readiness depends on. */
+/** Parts of the service, other than the index, that readiness depends on. */
 export interface ReadinessParts {
   /** Problems of the operator's files; they are shown to authenticated callers only. */
   readonly configProblems: () => readonly string[]

@@ -24,7 +24,7 @@ export interface EntryState {
   /** Undefined where the files cannot be listed. */
   readonly manifest: Manifest | undefined
   readonly mainFile: FileContent | undefined
-  /** Findings about the files, or about why there is no manifest. */
+  /** Findings about the files, or the one that explains a missing manifest. */
   readonly fileFindings: readonly Finding[]
   /** Undefined where the files cannot be read. */
   readonly state?: SkillState

@@ -7,7 +7,7 @@ import type { SkillsOf } from '../http/callers.ts'
 import { HttpProblem, renderProblem, toInstance } from '../http/problem.ts'
 import { problems } from '../schemas/problem.ts'
 
-/** A path below a skill that is no route, and probably that of a file. */
+/** Matches a path below a skill that is no route: the caller probably means a file of the skill. */
 const BELOW_SKILL = /(\/skills\/[^/]+)\/(?!files\/|.*\.\.)(.+)$/
 
 /** Longest name, and most candidates, for which a suggestion is worth its time. */

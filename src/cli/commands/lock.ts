@@ -44,7 +44,8 @@ export const run: RunCommand<Options> = async (args, context) => {
 
 /**
  * Reads the existing lock; undefined if there is none.
- * @throws ConfigError for a file that is no lock, which must not be overwritten, and for a missing lock if it is needed
+ * @throws ConfigError for a file that is not a lock, so that it is not overwritten, and for a missing lock that is
+ * needed
  */
 async function readLock (path: string, isNeeded: boolean): Promise<Lock | undefined> {
   const stats = await stat(path).catch(() => undefined)

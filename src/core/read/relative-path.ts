@@ -10,10 +10,10 @@ const ABSOLUTE = /^(?:[/\\]|[A-Za-z]:[/\\])/
 const SEPARATORS = ['/', /[/\\]/] as const
 
 /**
- * Parses a relative path as any platform could mean it. `outside`: absolute (POSIX, drive letter, UNC) or above the
- * skill at any point, also with `\` as a separator. `unusable`: no file can have this name. `inside`: the path with
- * `.`, `..` and empty segments resolved, and only `/` as a separator. A trailing `/` stays, so that `SKILL.md/` names
- * no file.
+ * Parses a relative path by the rules of POSIX and of Windows together. `outside`: absolute (POSIX, drive letter, UNC)
+ * or above the skill at any point, also with `\` as a separator. `unusable`: no file can have this name. `inside`: the
+ * path with `.`, `..` and empty segments resolved, and only `/` as a separator. A trailing `/` stays, so that
+ * `SKILL.md/` names no file.
  */
 export function parseRelativePath (text: string): RelativePath {
   if (text === '') return { kind: 'empty' }

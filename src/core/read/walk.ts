@@ -34,7 +34,7 @@ export interface WalkedFile {
   readonly isLink: boolean
 }
 
-/** What is in a skill by its folders alone, without hidden files. No file was opened. */
+/** Files of a skill, without hidden ones, from `readdir` and `stat` alone: no file is opened. */
 export interface Walk {
   /** Folder by folder, each sorted by name. */
   readonly files: readonly WalkedFile[]
