@@ -50,6 +50,14 @@ interface ToolCallHandlerOptions {
   readonly observer?: ToolObserver | undefined
 }
 
+/** A call that has run, or was refused. `counts`: its result counts towards the limit of one request. */
+interface Attempt {
+  readonly call: ToolCall
+  readonly tool: Tool | undefined
+  readonly outcome: ToolOutcome
+  readonly counts: boolean
+}
+
 /** Creates the handler of POST /agent/tool-call: JSON in, JSON text out. It throws what `confirmSkill` throws. */
 export function createToolCallHandler ({ registry, log, observer }: ToolCallHandlerOptions): ToolCallHandler {
   return async function handle (body, { skills, requestId, confirmSkill, toolset, skipOthers = false, origin, admit }) {
@@ -75,31 +83,34 @@ export function createToolCallHandler ({ registry, log, observer }: ToolCallHand
       skills, registry, log, fields: { reqId: requestId }, observer, dialect: dialect.name, origin
     }
 
-    const write = (call: ToolCall, outcome: ToolOutcome) => JSON.stringify(dialect.writeResult(call, outcome))
     let bytesLeft = MAX_TOOL_RESULTS_BYTES
-    const answer = async (call: ToolCall): Promise<string> => {
+    const attempt = async (call: ToolCall): Promise<Attempt> => {
       // Without a pause, calls that begin together would read large files in one turn.
       for (let pause = yieldIfNeeded(); pause !== undefined; pause = yieldIfNeeded()) await pause
       const tool = toolOf(call)
       const refusal = bytesLeft < 0 ? RESULT_LIMIT_MESSAGE : await admit?.(tool)
-      if (tool === undefined) {
-        const outcome = refuseCall(call, refusal ?? call.problem ?? registry.unknownTool(call.name, named), run)
-        const refused = dialect.writeRefusal?.(call, outcome.text)
-        return refused === undefined ? write(call, outcome) : JSON.stringify(refused)
-      }
-      const outcome = await runTool(tool, call.args, run, call.id, refusal)
-      if (refusal !== undefined) return write(call, outcome)
+      const outcome = tool === undefined
+        ? refuseCall(call, refusal ?? call.problem ?? registry.unknownTool(call.name, named), run)
+        : await runTool(tool, call.args, run, call.id, refusal)
+      return { call, tool, outcome, counts: tool !== undefined && refusal === undefined }
+    }
+    const write = async ({ call, tool, outcome, counts }: Attempt): Promise<string> => {
+      const refused = tool === undefined ? dialect.writeRefusal?.(call, outcome.text) : undefined
+      if (!counts) return JSON.stringify(refused ?? dialect.writeResult(call, outcome))
       await yieldIfNeeded()
       // JSON is at least as long as its text: a result that cannot fit is not written.
-      const result = outcome.text.length > bytesLeft ? undefined : write(call, outcome)
+      const result = outcome.text.length > bytesLeft ? undefined : JSON.stringify(dialect.writeResult(call, outcome))
       bytesLeft = result === undefined ? -1 : bytesLeft - Buffer.byteLength(result)
       if (result !== undefined && bytesLeft >= 0) return result
       const args = isJsonObject(call.args) ? call.args : {}
-      return write(call, await registry.refuse(tool, new ToolLimitError(RESULT_LIMIT_MESSAGE), args, skills))
+      const limited = await registry.refuse(tool as Tool, new ToolLimitError(RESULT_LIMIT_MESSAGE), args, skills)
+      return JSON.stringify(dialect.writeResult(call, limited))
     }
     const results: string[] = []
     for (let start = 0; start < calls.length; start += TOOL_CALL_CONCURRENCY) {
-      results.push(...await Promise.all(calls.slice(start, start + TOOL_CALL_CONCURRENCY).map(answer)))
+      const attempts = await Promise.all(calls.slice(start, start + TOOL_CALL_CONCURRENCY).map(attempt))
+      // The limit counts results in the order of the calls, whichever ended first.
+      for (const done of attempts) results.push(await write(done))
     }
     return { kind: 'answer', json: batch ? `[${results.join(',')}]` : results.join('') }
   }
