@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import type { Test } from 'tap'
@@ -62,10 +63,22 @@ function waitedForCore (): number {
 
 let plainMs = Infinity
 
-/** Returns by how much this machine is slower at plain work, at its best since the start. */
+/**
+ * Returns by how much this machine is slower at plain work, at its best since the start, times the threads that share
+ * one core now: threads that read files wait for a core too.
+ */
 export async function slowness (): Promise<number> {
   plainMs = Math.min(plainMs, (await timeOf(plainWork)).took)
-  return Math.max(1, plainMs / PLAIN_WORK_MS)
+  return Math.max(1, plainMs / PLAIN_WORK_MS) * Math.max(1, runningThreads() / availableParallelism())
+}
+
+/** Threads of the whole machine that run or wait for a core; 0 where the system does not say. */
+function runningThreads (): number {
+  try {
+    return Number(/(\d+)\/\d+/.exec(readFileSync('/proc/loadavg', 'latin1'))?.[1] ?? 0)
+  } catch {
+    return 0
+  }
 }
 
 /** The work of the service in small: objects, text and a hash. */

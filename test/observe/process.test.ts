@@ -168,15 +168,20 @@ t.test('K72 K73: the audit log survives rotation with SIGHUP, and SIGTERM, witho
   const service = await startProcess(t, {
     args: [join(folder, 'skills')], env: { AUDIT_LOG: path }, nodeOptions: ['--import', at('register.mjs')]
   })
-  const read = async () => (await fetch(`${service.url}/skills/demo`)).text()
+  let reads = 0
+  const read = async () => {
+    reads++
+    await (await fetch(`${service.url}/skills/demo`)).text()
+  }
   await read()
   await until(() => readFileSync(path, 'utf8').includes('"skill.read",'))
   renameSync(path, rotated)
   service.signal('SIGHUP')
-  await until(() => existsSync(path))
-  await read()
-  await until(() => readFileSync(path, 'utf8').includes('skill.read'))
-  await read()
+  // Reads go to the old file until the reload has been committed.
+  await until(async () => {
+    await read()
+    return existsSync(path) && readFileSync(path, 'utf8').includes('skill.read')
+  })
   const { code, stderr } = await service.stop()
   t.equal(code, 0)
   t.notMatch(stderr, 'LOADED')
@@ -186,8 +191,10 @@ t.test('K72 K73: the audit log survives rotation with SIGHUP, and SIGTERM, witho
     t.equal(prev, i === 0 ? null : createHash('sha256').update(texts[i - 1] ?? '').digest('hex'),
       'one chain over the rotation')
   }
-  t.strictSame(lines.map(({ event }) => event),
-    ['service.started', 'skill.read', 'skill.read', 'skill.read', 'service.stopped'])
+  t.equal(lines.at(0)?.event, 'service.started')
+  t.equal(lines.at(-1)?.event, 'service.stopped')
+  t.equal(lines.filter(({ event }) => event === 'skill.read').length, reads)
+  t.equal(lines.length, reads + 2)
 })
 
 t.test('K73: a disk that hangs delays no request and no end, and the log says that it hangs', async (t) => {
