@@ -147,7 +147,7 @@ export class Access {
     // `sessionToken` parses the cookies of requests for pages; others need none.
     await app.register(fastifyCookie, { hook: false })
     app.addHook('onClose', async () => { this.file.close() })
-    app.addHook('onRequest', async (request, reply) => { await this.#admit(request, reply) })
+    app.addHook('onRequest', (request, reply, next) => { this.#authenticate(request, reply, next) })
     // Overrides the Cache-Control of routes, except open ones: they give everybody the same.
     app.addHook('onSend', (request, reply, payload, next) => {
       const isOwn = request.routeOptions.config.isOpen !== true
@@ -165,16 +165,28 @@ export class Access {
     return isMissing && principal?.kind === 'anonymous' ? this.#refusal('unauthenticated') : error
   }
 
-  /** @throws {HttpProblem} when the request is refused; otherwise its principal is set */
-  async #admit (request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  /** Finds the caller of a request. Most are known at once. */
+  #authenticate (request: FastifyRequest, reply: FastifyReply, next: (error?: Error) => void): void {
     const authenticator = this.#authenticator
-    const { policy } = authenticator
     const link = this.#links.get(request.raw)
     if (link !== undefined) reply.header('referrer-policy', 'no-referrer')
-    addVary(reply, policy.vary)
+    addVary(reply, authenticator.policy.vary)
     const session = sessionToken(request)
     if (request.routeOptions.config.isPage === true) addVary(reply, 'Cookie')
-    const found = await authenticator.authenticate(request.raw, link, session)
+    const found = authenticator.authenticate(request.raw, link, session)
+    const admit = (found: Principal | Refusal): void => { this.#admit(request, reply, authenticator, found) }
+    if (found instanceof Promise) {
+      found.then(admit).then(() => { next() }, next)
+    } else {
+      admit(found)
+      next()
+    }
+  }
+
+  /** @throws {HttpProblem} when the request is refused; otherwise its principal is set */
+  #admit (
+    request: FastifyRequest, reply: FastifyReply, authenticator: Authenticator, found: Principal | Refusal
+  ): void {
     const { isOpen = false, scope = READ_SCOPE } = request.routeOptions.config
     if (typeof found === 'string') {
       if (isOpen || (request.is404 && OAUTH_DISCOVERY.test(toInstance(request.url)))) return
@@ -187,7 +199,7 @@ export class Access {
     // Set for a refused caller too: logs and limits need it.
     request.principal = found
     if (!isAllowed) throw this.#refusal('insufficient_scope', scope)
-    const view = found.scopes.has(READ_SCOPE) ? this.#viewOf(found, policy) : this.nothing
+    const view = found.scopes.has(READ_SCOPE) ? this.#viewOf(found, authenticator.policy) : this.nothing
     request.admission = { authenticator, view }
   }
 

@@ -53,10 +53,11 @@ export class Authenticator {
   /**
    * @param link digest of the secret in the path, if the request came through a link
    * @param session token in the cookie of a person who has signed in to the pages
+   * @returns a promise only for a JWT that is not known yet
    */
-  async authenticate (
+  authenticate (
     request: IncomingMessage, link: string | undefined, session?: string
-  ): Promise<Principal | Refusal> {
+  ): Principal | Refusal | Promise<Principal | Refusal> {
     const { url = '', headers: { authorization } } = request
     if (TOKEN_IN_QUERY.test(url)) return 'invalid_credentials'
     if (session !== undefined) return this.findToken(session)
@@ -72,14 +73,11 @@ export class Authenticator {
     if (token === undefined) return /^bearer\b/i.test(authorization) ? 'invalid_credentials' : 'unauthenticated'
     const digest = digestOf(token)
     const known = this.policy.tokens.get(digest) ?? this.#verified.get(digest)
-    if (known !== undefined) return unlessExpired(known, 'token_expired')
-    const found = await this.#verify(token)
-    if (typeof found !== 'string') this.#verified.set(digest, found)
-    return found
+    return known === undefined ? this.#verify(token, digest) : unlessExpired(known, 'token_expired')
   }
 
   /** Verifies a JWT. Logs why a token of a known issuer is refused, without the token. */
-  async #verify (token: string): Promise<Principal | Refusal> {
+  async #verify (token: string, digest: string): Promise<Principal | Refusal> {
     const issuer = issuerOf(token)
     const index = this.policy.issuers.findIndex((entry) => entry.issuer === issuer)
     const [entry, keys] = [this.policy.issuers[index], this.keys[index]]
@@ -91,7 +89,9 @@ export class Authenticator {
         if (!isOther) throw error
         return await verifyToken(token, entry, keys)
       })
-      return this.policy.admit(identity)
+      const principal = this.policy.admit(identity)
+      this.#verified.set(digest, principal)
+      return principal
     } catch (error) {
       const [refusal, reason] = explainRefusal(error)
       this.#log.info({ issuer, reason }, 'a token was refused')

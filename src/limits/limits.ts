@@ -83,9 +83,10 @@ export function createLimits ({
 
     /** Must be registered after the plugin that sets `request.principal`. */
     plugin: fp(async (app) => {
-      app.addHook('onRequest', async (request) => {
+      app.addHook('onRequest', (request, _reply, next) => {
         // Probes are not counted: a platform restarts a service whose probes fail.
-        if (request.routeOptions.config.load !== 'probe') await take(1, request)
+        if (request.routeOptions.config.load === 'probe') next()
+        else take(1, request).then(() => { next() }, next)
       })
       // After the body is parsed: the weight may depend on it.
       app.addHook('preValidation', async (request, reply) => {
@@ -95,14 +96,14 @@ export function createLimits ({
         if (weight === 'stream') countStream(request, reply)
       })
       // Each MiB of an answer is one more unit.
-      app.addHook('onSend', async (request, reply, payload) => {
+      app.addHook('onSend', (request, reply, payload, next) => {
         const bytes = Buffer.isBuffer(payload) || typeof payload === 'string'
           ? payload.length
           : Number(reply.getHeader('content-length') ?? 0)
-        if (bytes > UNIT_BYTES && reply.statusCode < 300 && request.method !== 'HEAD') {
-          await units.penalty(callerOf(request).key, Math.floor(bytes / UNIT_BYTES))
-        }
-        return payload
+        const isLarge = bytes > UNIT_BYTES && reply.statusCode < 300 && request.method !== 'HEAD'
+        if (!isLarge) return next(null, payload)
+        const count = Math.floor(bytes / UNIT_BYTES)
+        units.penalty(callerOf(request).key, count).then(() => { next(null, payload) }, next)
       })
     }, { name: 'limits' }) satisfies FastifyPluginAsync,
 
