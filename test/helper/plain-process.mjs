@@ -7,8 +7,8 @@ import processOnSpawn from 'process-on-spawn'
 processOnSpawn.removeAllListeners()
 delete process.env.NODE_OPTIONS
 
-// tap follows each promise by async hooks, to name the test that an error belongs to which nothing catches. That takes a
-// third of the time of all tests. Without the hooks, such an error fails the file instead of one test in it.
+// tap follows each promise by async hooks, to name the test that an uncaught error belongs to. That takes a
+// fifth of the time of all tests. Without the hooks, such an error ends the file instead of one test in it.
 const { createHook } = asyncHooks
 const noHook = { enable: () => noHook, disable: () => noHook }
 asyncHooks.createHook = (callbacks) =>
