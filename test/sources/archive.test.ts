@@ -160,7 +160,7 @@ t.test('K85: a hostile archive publishes nothing, writes nothing outside, and is
     [await tarGzOf([main, ['a/l', { type: 'symlink', linkname: '../../x' }]]), /leads out/],
     [await tarGzOf([main, ['a/l', { type: 'link', linkname: 'a/other' }]]), /hard link to a file that does not come before/],
     [await tarGzOf([main, ['a/f', { type: 'fifo' }]]), /is a FIFO/],
-    [await tarGzOf([main, ['a/skill.MD', 'x']]), /there twice/],
+    [await tarGzOf([main, ['a/skill.MD', 'x']]), /occurs twice/],
     [await tarGzOf([main, ['a/.git/config', 'x']]), /is in a folder \.git/],
     [await tarGzOf([main, ['a', 'x']]), /a file and a folder/],
     [await tarGzOf([main, ['a/zeros', Buffer.alloc(12 * 1_048_576)]]), /its content is too large/],
@@ -366,7 +366,7 @@ t.test('K80 K83: one ZIP has one judgement, as a source and at POST /validate', 
     [bzip2, '"a/SKILL.md" is compressed with bzip2; only Deflate is supported'], [one('a\\b'),
       '"a\\\\b" has a backslash in its name'],
     [one('/etc/x'), '"/etc/x" is an absolute path'], [one('a/../../x'), '"a/../../x" leads out of its folder'],
-    [one('a/SKILL.md'), '"a/SKILL.md" is there twice']
+    [one('a/SKILL.md'), '"a/SKILL.md" occurs twice']
   ] as const) {
     host.body = bytes
     await sources.sync()

@@ -203,7 +203,7 @@ t.test('K79: YAML on which readers disagree is one finding, with its line, the r
     {
       lines: ['name: demo', D, 'license: MIT', 'license: BSD'],
       line: 5,
-      message: /^the key 'license' is there twice/,
+      message: /^the key 'license' occurs twice/,
       fix: 'Remove one of the two'
     }
   ]) {
