@@ -82,7 +82,7 @@ t.test('K82: what cannot be started is one line on stderr, with 2 for wrong use 
     { argv: ['skills/demo'], line: /^"skills\/demo" is itself a skill, with its own SKILL\.md: .*, "\.\/skills"$/ },
     { argv: ['skills', './skills/demo/'], line: /^"\.\/skills\/demo\/" is itself a skill, .*"\.\/skills"$/ },
     { argv: ['shouted'], line: /^"shouted" is itself a skill, with its own SKILL\.MD: give its parent folder, "\."$/ },
-    { argv: [join(cwd, 'shouted')], line: new RegExp(`it, "${cwd}"$`) },
+    { argv: [join(cwd, 'shouted')], line: new RegExp(`folder, "${cwd}"$`) },
     { argv: ['help', 'serv'], line: /^there is no command "serv", did you mean "serve"\? \(commands: / },
     { argv: ['help', 'toString'], line: /^there is no command "toString"/ },
     { argv: ['help', 'serve', 'version'], code: 2, line: /^too many arguments for 'help'/ },

@@ -401,7 +401,7 @@ t.test('K83: what cannot be written at the start is told in one sentence, and so
   const source = sourceAt(`git+file://${repository.path}`)
   const stateDir = t.testdir({ sources: '' })
   await t.rejects(openSources(t, [source], { stateDir }),
-    { name: 'AddressError', message: /^the state folder .* cannot be written \(ENOTDIR.*\): --state-dir/ })
+    { name: 'AddressError', message: /^the state folder .* cannot be written \(ENOTDIR.*\); choose another/ })
   const { status } = await openSources(t, [source],
     { stateDir: join(stateDir, 'other'), env: { ...process.env, NODE_EXTRA_CA_CERTS: join(stateDir, 'ca.pem') } })
   t.match(status().error, {

@@ -46,8 +46,8 @@ export const run: RunCommand<Options> = async ({ positionals: [out = '', ...posi
     const quarantined = trust?.quarantinedIn(sources.roots.map(({ name }) => name), Infinity)?.first ?? []
     // An empty list does not overwrite an earlier export, unless skills are quarantined.
     if ((await service.list()).length === 0 && quarantined.length === 0) {
-      const remedy = caller === undefined ? ', --as NAME exports what another caller sees' : ''
-      const reason = accessFile === undefined ? '' : `: by the access file ${caller ?? 'anonymous'} sees none${remedy}`
+      const remedy = caller === undefined ? '; --as NAME exports what another caller sees' : ''
+      const reason = accessFile === undefined ? '' : `: ${caller ?? 'anonymous'} sees none by the access file${remedy}`
       throw new ConfigError(`there are no skills to export${reason}`)
     }
     const report = await exportSkills({
