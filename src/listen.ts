@@ -41,7 +41,7 @@ export async function listen (app: FastifyInstance, config: Config, portSetting:
     // The port of the metrics is opened first.
     if (config.port === config.metricsPort && isInUse(error)) {
       throw new ConfigError(
-        `METRICS_PORT is ${config.port}, the service's own port: ${portSetting}, or METRICS_PORT, chooses another`,
+        `METRICS_PORT is ${config.port}, the service's own port: choose another with METRICS_PORT or ${portSetting}`,
         { cause: error }
       )
     }
@@ -61,7 +61,8 @@ export function explainListenError (
   switch (code) {
     case 'EADDRINUSE':
       return new ConfigError(
-        `port ${port} of ${host} is in use, ${portSetting} chooses another (0 takes any free port)`, { cause: error }
+        `port ${port} of ${host} is already in use; choose another with ${portSetting} (0: any free port)`,
+        { cause: error }
       )
     // The last two: an address of a family or of a link that the machine does not have, `::1` without IPv6 or
     // `fe80::1%nope`.
@@ -69,15 +70,15 @@ export function explainListenError (
     case 'EAFNOSUPPORT':
     case 'EINVAL':
       return new ConfigError(
-        `${host} is not an address of this machine, ${hostSetting} chooses another`, { cause: error }
+        `${host} is not an address of this machine; choose another with ${hostSetting}`, { cause: error }
       )
     case 'EACCES':
       return new ConfigError(
-        `no permission to listen on port ${port} of ${host}, ${portSetting} chooses another`, { cause: error }
+        `no permission to listen on port ${port} of ${host}; choose another with ${portSetting}`, { cause: error }
       )
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
-      return new ConfigError(`no address is known for ${host}, ${hostSetting} chooses another`, { cause: error })
+      return new ConfigError(`${host} cannot be resolved; choose another with ${hostSetting}`, { cause: error })
     default:
       return error
   }

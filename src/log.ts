@@ -130,7 +130,7 @@ interface Log {
 /** @param format default: pretty on a terminal */
 export async function openLog (level: string, env: Environment, format?: LogFormat): Promise<Log> {
   const output = openLineOutput({
-    onDropped: (lines) => { logger.warn({ lines }, 'lines of the log were dropped: standard output did not take them') }
+    onDropped: (lines) => { logger.warn({ lines }, 'log lines were dropped: standard output is too slow') }
   })
   const isPretty = format === undefined ? isatty(1) : format === 'pretty'
   const logger = pino({ level }, isPretty ? await prettyLines(output, env) : output)

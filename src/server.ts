@@ -223,7 +223,7 @@ async function openService (config: Config, env: Environment, { logger, shutdown
   const { skills } = opened
   const { accessFile: file, basePath, publicUrl, host } = config
   if (file === undefined && !isLoopback(host)) {
-    const sentence = 'everybody who can reach this address can read every skill: ACCESS_FILE decides who sees what'
+    const sentence = 'everybody who can reach this address can read every skill; restrict it with ACCESS_FILE'
     logger.warn({ host }, sentence)
   }
   const access = file === undefined
@@ -240,6 +240,6 @@ async function openObservation (options: Parameters<typeof observe>[0]): Promise
     const isOpening = error instanceof Error && 'syscall' in error && error.syscall === 'open'
     if (!isOpening) throw error
     const why = `${options.config.auditLog ?? ''} cannot be opened (${reasonOf(error)})`
-    throw new ConfigError(`AUDIT_LOG must be a file that can be written, and ${why}`, { cause: error })
+    throw new ConfigError(`AUDIT_LOG must be a writable file: ${why}`, { cause: error })
   }
 }

@@ -116,7 +116,7 @@ t.test('K2: a port in use is one line on stderr and exit code 1', async (t) => {
   const { code, stdout, stderr } = await runProcess(t, { args: ['--port', String(port)] })
   t.strictSame([code, stdout], [1, ''], 'nothing is announced')
   t.equal(stderr,
-    `skillserve: port ${port} of 127.0.0.1 is in use, PORT or --port chooses another (0 takes any free port)\n`)
+    `skillserve: port ${port} of 127.0.0.1 is already in use; choose another with PORT or --port (0: any free port)\n`)
 })
 
 t.test('K89: SIGHUP reads operators\' files again, says so, and never stops the process', async (t) => {

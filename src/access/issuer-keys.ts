@@ -62,13 +62,13 @@ export class IssuerKeys {
         // Throws if the document is not a key set.
         createLocalJWKSet(keys)
         if (keys.keys.length === 0) throw new Error('the set of keys is empty')
-        if (this.isUnavailable) this.#log.info({ issuer }, 'keys of the issuer were read again')
+        if (this.isUnavailable) this.#log.info({ issuer }, 'the keys of the issuer are readable again')
         this.isUnavailable = false
         return keys
       } catch (error) {
         this.#failedAt = performance.now()
         const details = { issuer, reason: reasonOf(error) }
-        const message = 'cannot read the keys of the issuer; those that were read before stay in use'
+        const message = 'cannot read the keys of the issuer; still using the last good ones'
         if (!this.isUnavailable) this.#log.warn(details, message)
         this.isUnavailable = true
       }
@@ -102,11 +102,11 @@ function keysAddress (document: unknown, address: string, issuer: string): strin
   const metadata = document as { issuer?: unknown, jwks_uri?: unknown } | null
   // RFC 8414 §3.3.
   if (metadata?.issuer !== issuer || typeof metadata.jwks_uri !== 'string') {
-    throw new Error(`${address} has the metadata of another issuer, or names no keys`)
+    throw new Error(`the metadata at ${address} is of another issuer, or has no jwks_uri`)
   }
   const { href, protocol } = new URL(metadata.jwks_uri)
   if (protocol === 'https:' || (protocol === 'http:' && issuer.startsWith('http:'))) return href
-  throw new Error(`${address} names keys at an address that is not https://`)
+  throw new Error(`the jwks_uri in ${address} is not an https:// address`)
 }
 
 function reasonOf (error: unknown): string {

@@ -130,8 +130,8 @@ export class Policy {
       const digest = sha256.toLowerCase()
       const expiresAt = expires === undefined ? undefined : parseExpiry(expires)
       if (names.has(name)) throw fail('name', 'is the name of another token or link')
-      if (secrets.has(digest)) throw fail('sha256', 'is that of another entry')
-      if (expires !== undefined && expiresAt === undefined) throw fail('expires', 'is not a date of the calendar')
+      if (secrets.has(digest)) throw fail('sha256', 'is also that of another entry')
+      if (expires !== undefined && expiresAt === undefined) throw fail('expires', 'is not a valid date')
       names.add(name)
       const identity = { kind, id: `${kind}:${name}`, name, groups, scopes }
       secrets.set(digest, this.admit({ ...identity, ...expiresAt !== undefined && { expiresAt } }))
@@ -143,10 +143,10 @@ export class Policy {
     const audiences = entry.audiences ?? (publicUrl === undefined ? [] : [`${publicUrl}/mcp`])
     const fail = (key: string, sentence: string) => this.#file.error(['issuers', index, key], sentence)
     const first = this.#file.value.issuers?.find(({ issuer }) => issuer === entry.issuer)
-    if (first !== entry) throw fail('issuer', 'is there twice')
+    if (first !== entry) throw fail('issuer', 'occurs twice')
     const unfit = (['issuer', 'jwks_uri'] as const).find((key) => !URL.canParse(entry[key] ?? 'https://id.example'))
     if (unfit !== undefined) throw fail(unfit, 'is not a URL')
-    if (audiences.length === 0) throw fail('audiences', 'is missing, and there is no PUBLIC_URL to take its place')
+    if (audiences.length === 0) throw fail('audiences', 'is missing: set it, or PUBLIC_URL')
     return { ...ISSUER_DEFAULTS, ...entry, audiences }
   }
 }

@@ -40,7 +40,7 @@ const Secret = {
   expires: Type.Optional(Type.String({
     pattern: DATE.source,
     title: 'a date such as 2027-03-01, or a date and time such as 2027-03-01T12:00:00Z',
-    description: 'No longer valid from then on; a date begins in UTC'
+    description: 'Refused from then on; a date begins at 00:00 UTC'
   }))
 }
 
@@ -56,7 +56,7 @@ const Issuer = Type.Object({
   jwks_uri: Type.Optional(Type.String({
     pattern: '^https?://[^\\s#]+$',
     title: 'a URL such as https://id.example/keys',
-    description: 'Default: what the metadata of the issuer name'
+    description: 'Default: the jwks_uri in the metadata of the issuer'
   })),
   algorithms: Type.Optional(list(Algorithm, 'Default: RS256, PS256, ES256, EdDSA, Ed25519')),
   clock_tolerance: Type.Optional(Type.Integer({ minimum: 0, maximum: 60, description: 'In seconds. Default: 30' })),
@@ -72,29 +72,29 @@ const Proxy = Type.Object({
   user_header: header('Default: X-Auth-Request-User'),
   groups_header: header('Default: X-Auth-Request-Groups'),
   scopes: scopes('Default: skills:read')
-}, { ...Closed, description: 'Identity headers of an authenticating proxy, believed from these peers alone' })
+}, { ...Closed, description: 'Identity headers of an authenticating proxy, accepted from these peers only' })
 
 const Rule = Type.Object({
   groups: list(Group),
   roots: Type.Optional(list(Type.String({ minLength: 1 }), 'Names of folders of skills. Default: all of them')),
   skills: Type.Optional(list(
-    Type.String({ minLength: 1, maxLength: 255 }), 'Names, in which a * stands for any characters. Default: all skills'
+    Type.String({ minLength: 1, maxLength: 255 }), 'Names; * stands for any characters. Default: all skills'
   ))
 }, Closed)
 
 /** The access file: callers, and rules for what they see. */
 export const AccessFileSchema = Type.Object({
   anonymous: Type.Optional(Type.Array(Group, {
-    description: 'Groups of callers without credentials; every other caller is in them too. Absent or empty: no ' +
-      'caller without credentials, unless a rule names the group anonymous'
+    description: 'Groups of callers without credentials; every other caller is in them too. Absent or empty: ' +
+      'such callers are refused, unless a rule names the group anonymous'
   })),
   tokens: Type.Optional(Type.Array(Type.Object({ ...Secret, scopes: scopes('Default: skills:read') }, Closed))),
   links: Type.Optional(Type.Array(Type.Object(Secret, Closed), {
-    description: 'Secret paths for clients of discovery that send no header'
+    description: 'Secret paths for clients of discovery that cannot send a header'
   })),
   issuers: Type.Optional(Type.Array(Issuer)),
   proxy: Type.Optional(Proxy),
-  rules: Type.Optional(Type.Array(Rule, { description: 'Any that fits grants; what no rule grants is hidden' }))
+  rules: Type.Optional(Type.Array(Rule, { description: 'A caller sees a skill if any rule grants it' }))
 }, Closed)
 
 export type AccessFile = Static<typeof AccessFileSchema>

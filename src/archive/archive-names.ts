@@ -46,7 +46,7 @@ export class ArchiveNames {
     }
     // Some file systems do not distinguish upper and lower case, so names that differ only in case clash.
     const key = path.normalize('NFC').toLowerCase()
-    if (!isFolder && this.#taken.has(key)) throw refusedEntry(name, 'is there twice')
+    if (!isFolder && this.#taken.has(key)) throw refusedEntry(name, 'occurs twice')
     this.#taken.add(key)
     return path
   }

@@ -103,7 +103,7 @@ export class ZipReader {
       } catch (error) {
         asArchiveError(error)
       }
-      if (sum !== entry.crc32) throw refusedEntry(path, 'has other bytes than its checksum says')
+      if (sum !== entry.crc32) throw refusedEntry(path, 'does not match its checksum')
     })())
   }
 
@@ -119,10 +119,10 @@ export class ZipReader {
     const path = names.add(name, isFolder)
     if (entry.isEncrypted()) throw refusedEntry(name, 'is encrypted')
     if (method !== STORED && method !== DEFLATED) {
-      throw refusedEntry(name, `is compressed by ${METHODS[method] ?? `method ${method}`}, only Deflate is read`)
+      throw refusedEntry(name, `is compressed with ${METHODS[method] ?? `method ${method}`}; only Deflate is supported`)
     }
     const type = (entry.externalFileAttributes >>> 16) & FILE_TYPE
-    if (isFolder && size > 0) throw refusedEntry(name, 'is a folder with bytes')
+    if (isFolder && size > 0) throw refusedEntry(name, 'is a folder with content')
     if (!isFolder && ![0, REGULAR, SYMLINK].includes(type)) throw refusedEntry(name, 'is not a regular file')
     if (size > MAX_FILE_BYTES) throw tooLargeFile(name)
     const kind = isFolder ? 'folder' : type === SYMLINK ? 'link' : 'file'
@@ -136,7 +136,7 @@ export class ZipReader {
     const isSame = local.fileName.equals(entry.fileNameRaw) && local.compressionMethod === entry.compressionMethod &&
       (!hasSizes || (['crc32', 'compressedSize', 'uncompressedSize'] as const)
         .every((key) => local[key] === entry[key] || local[key] === SIZE_ELSEWHERE))
-    if (!isSame) throw refusedEntry(name, 'is another file in the header of its bytes')
+    if (!isSame) throw refusedEntry(name, 'differs between its local header and the directory of the archive')
     return local.fileDataStart
   }
 }
@@ -155,7 +155,7 @@ export function tooLargeFile (name: string): ArchiveError {
 export function checkUnpackedBytes (bytes: number, packed: number): void {
   const isBomb = bytes > UNPACKED_RATIO_FROM_BYTES && bytes > packed * MAX_UNPACKED_RATIO
   if (bytes > MAX_PUBLISHED_BYTES || isBomb) {
-    throw new ArchiveError('too_large', 'the archive is refused: it unpacks to too much')
+    throw new ArchiveError('too_large', 'the archive is refused: its content is too large')
   }
 }
 

@@ -41,7 +41,7 @@ export async function checkSkillsFolder (
   const mainFile = layout === 'flat' ? await mainFileIn(path) : undefined
   if (mainFile === undefined) return
   const parent = join(text, '..')
-  throw new ConfigError(`${quote(text)} is itself a skill, with its own ${mainFile}: give the folder that holds it, ` +
+  throw new ConfigError(`${quote(text)} is itself a skill, with its own ${mainFile}: give its parent folder, ` +
     JSON.stringify(isBareWord(parent) ? `./${parent}` : parent))
 }
 

@@ -69,8 +69,8 @@ Exits with 0 after SIGTERM or SIGINT, with 1 for a setting that cannot be used a
     .option('--no-open', 'print the address only; otherwise a browser opens it, where there is a desktop')
     .addHelpText('after', `
 DIR is as for validate: default ./skills, else the skill or the folder of skills that you are in.
-Serves the folders on this machine only. An open page is loaded again when what it shows is saved; findings and token
-counts of each skill that is saved are printed here. Exits with 0 after SIGTERM or SIGINT.`)
+Serves the folders on this machine only. An open page reloads when what it shows is saved; findings and token counts
+of each skill that is saved are printed here. Exits with 0 after SIGTERM or SIGINT.`)
 
   add('mcp [DIR...]', 'serve MCP over standard input and output', () => import('./commands/mcp.ts'),
     [...FOLDERS, 'lockFile', 'trustFile', 'logLevel'])
@@ -102,15 +102,15 @@ NAME is the folder to make, such as skills/my-skill. Exits with 1 when it is the
     .addHelpText('after', `
 PATH is a folder of skills, a skill, a SKILL.md, or the address of a source; default ./skills, else the skill or the
 folder of skills that you are in. A file .skillserve.yaml next to the skills, or above them up to the working folder,
-may hold targets, fail_on, max_warnings and baseline. Flags override it.
+may set targets, fail_on, max_warnings and baseline. Flags override it.
 
 Exits with 0 when nothing fails, with 1 when something does, with 2 for wrong use and for a path without skills, with 3
-after a fault of this program.`)
+after an internal error.`)
 
   add('lock [DIR...]', 'write the present revisions of skills to a file, for serve --locked',
     () => import('./commands/lock.ts'), ['configFile', ...READING])
     .option('--out <FILE>', 'the file to write; default skills.lock')
-    .option('--check', 'write nothing: exit with 1 if a skill is not as in the file')
+    .option('--check', 'write nothing: exit with 1 if a skill differs from the file')
     .addHelpText('after', `
 Prints what changed since the file before. Exits with 1, and writes nothing, when a folder or a skill cannot be read.`)
 
@@ -123,7 +123,7 @@ Writes skill.oms.sig, in the format of OpenSSF Model Signing 1.0, into each skil
   add('verify <DIR...>', 'check the signatures of skills', () => import('./commands/verify.ts'), READING)
     .option('--trust <FILE>', 'the trust file')
     .option('--locked <FILE>',
-      'a lock: only its revisions pass, and each of its skills has to be there, unless DIR is a skill')
+      'a lock: accept its revisions only, and require each of its skills, unless DIR is a skill')
     .option('--json', 'print JSON instead of lines')
     .addHelpText('after', `
 DIR is a skill, a folder of skills, or the address of a source. Exits with 0 when a service with these files and require
@@ -133,7 +133,7 @@ would serve every skill of the folders and of the lock, with 1 otherwise.`)
     .option('--group <GROUP>', 'group to put the holder in (repeatable)', collect)
     .option('--scope <SCOPE>', 'scope to grant (repeatable); default skills:read', collectScopes)
     .option('--expires <WHEN>', '30d, or a date such as 2027-03-01; default: never')
-    .option('--link', 'a secret path for clients of discovery that send no header')
+    .option('--link', 'a secret path for clients of discovery that cannot send a header')
     .addHelpText('after', `
 Prints the secret once (it cannot be shown again) and the line for the access file.`)
 
@@ -157,11 +157,11 @@ Exits with 0 when every skill is in the export, with 1 otherwise.`)
     ['personalDir', 'configFile', 'stateDir', 'layout', 'trustFile'])
     .option('--once', 'sync once and exit (default)')
     .addHelpText('after', `
-Exits with 0 when every source was fetched, with 1 when one that is not optional was not: its last state stays.`)
+Exits with 0 when every source that is not optional was fetched, with 1 otherwise: a failed one keeps its last state.`)
 
-  add('usage <AUDIT_LOG...>', 'print what audit logs say of the use of skills', () => import('./commands/usage.ts'))
+  add('usage <AUDIT_LOG...>', 'count the reads of skills in audit logs', () => import('./commands/usage.ts'))
     .option('--roots <DIR>', 'also name the skills of this folder that nobody read (repeatable)', collect)
-    .addOption(new Option('--by <UNIT>', 'count each day apart').choices(['day']))
+    .addOption(new Option('--by <UNIT>', 'count each day separately').choices(['day']))
     .addOption(new Option('--format <FORMAT>', 'how to print').choices(['text', 'json', 'csv']).default('text'))
     .addHelpText('after', `
 Logs may be rotated, and compressed with gzip (.gz). Counts reads by skill, searches without a result, and refusals.`)

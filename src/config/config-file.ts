@@ -18,12 +18,12 @@ const optionalText = (description: string) => Type.Optional(TextSchema(descripti
 const mapping = (description: string) => ({ additionalProperties: false, title: 'an object', description })
 
 const AuthSchema = Type.Object({
-  username: optionalText('Default: what the kind of source takes for a token'),
+  username: optionalText('Default: the user name that the kind of source needs with a token'),
   token_file: optionalText('A file with a token or a password on one line'),
-  token_variable: optionalText('The environment variable that holds it'),
+  token_variable: optionalText('An environment variable with a token or a password'),
   key_file: optionalText('A private key for git over SSH'),
-  known_hosts_file: optionalText('The keys of SSH hosts; default: ~/.ssh/known_hosts')
-}, mapping('Where credentials are; relative paths begin at the folder of this file'))
+  known_hosts_file: optionalText('Known SSH hosts; default: ~/.ssh/known_hosts')
+}, mapping('Credentials; paths are relative to the folder of this file'))
 
 /** Keys for the address and the settings of each kind of source, except folders. */
 const KIND_KEYS = Object.fromEntries<KindSetting>([
@@ -40,14 +40,14 @@ const duration = (description: string) =>
 
 /** Keys that any entry may have. */
 const CommonSchema = Type.Object({
-  name: matching('^[\\w.-]{1,64}$', 'up to 64 letters, digits, ".", "_" and "-"', 'What settings and reports call it'),
+  name: matching('^[\\w.-]{1,64}$', 'up to 64 letters, digits, ".", "_" and "-"', 'Its name in rules and reports'),
   layout: Type.Optional(StringEnum(LAYOUTS, {
     title: `one of ${LAYOUTS.join(', ')}`, description: 'Where skills lie in the source'
   })),
   include: globs('Globs of paths: only these skills'),
   exclude: globs('Globs of paths of folders that are not searched; they replace the default'),
   prefix: matching('^[a-z0-9][a-z0-9-]{0,31}$', 'up to 32 letters a to z, digits and hyphens',
-    'In front of the name of each skill'),
+    'Put before the name of each skill'),
   interval: duration('Time between two checks, at least 10s'),
   timeout: duration('Longest time of a fetch; default 120s'),
   optional: Type.Optional(Type.Boolean({
@@ -55,8 +55,8 @@ const CommonSchema = Type.Object({
   })),
   auth: Type.Optional(AuthSchema),
   webhook: Type.Optional(Type.Object({
-    secret_file: TextSchema('A file with the secret that the sender has')
-  }, mapping('Who may ask for a check, by POST /hooks/git')))
+    secret_file: TextSchema('A file with the secret of the sender')
+  }, mapping('Lets POST /hooks/git ask for a check')))
 })
 
 const SourceSchema = Type.Object({

@@ -65,7 +65,7 @@ export async function checkRoots (config: RootsConfig, env: Environment): Promis
 async function readRoots ({ skillsDirs, personalDir, configFile, layout, linkTargets = [], ...config }: RootsConfig) {
   const specs = skillsDirs.map((text) => toSpec(text, layout))
   if (configFile !== undefined) specs.push(...await readConfigFile(configFile))
-  if (specs.length === 0) throw new ConfigError('there is no source of skills: the configuration file names none')
+  if (specs.length === 0) throw new ConfigError('the configuration file lists no sources: add one, or name a folder')
   if (personalDir !== undefined) specs.push({ ...toSpec(personalDir, layout), type: 'personal' })
   const served = [...specs.flatMap((spec) => spec.kind === 'folder' ? spec.path : []), ...linkTargets]
   const { accessFile, auditLog, auditRequired = false } = config

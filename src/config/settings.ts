@@ -118,7 +118,7 @@ export const SETTINGS = {
   metricsHost: setting(HOST, { variable: 'METRICS_HOST', default: '127.0.0.1' },
     'name or address that `METRICS_PORT` listens on', 'operations.md#metrics'),
   metricsReads: setting(BOOLEAN, { variable: 'METRICS_READS', default: 'false' },
-    '`true` counts reads by skill in the metrics, which then hold names of skills', 'operations.md#metrics'),
+    '`true` counts reads by skill in the metrics, which then contain names of skills', 'operations.md#metrics'),
   /** `stdout`, or an absolute path. */
   auditLog: setting({
     parse: (text: string, cwd: string) => text === 'stdout' ? text : resolve(cwd, text), mustBe: 'a file, or stdout'

@@ -187,7 +187,7 @@ function refusedFinding (refusal: Refusal): Finding {
       return finding('main_file_too_large', `SKILL.md is larger than ${MAX_MAIN_FILE_BYTES} bytes`,
         'Move details into supporting files and link to them from SKILL.md')
     case 'permission_denied':
-      return finding('main_file_permission_denied', 'SKILL.md may not be read by the server',
+      return finding('main_file_permission_denied', 'the server has no permission to read SKILL.md',
         'Give the user that runs the server permission to read the folder and SKILL.md')
     default:
       return finding('main_file_unreadable', 'SKILL.md cannot be read', 'Check the disk, and write SKILL.md again')

@@ -8,7 +8,7 @@ export type AuditState = 'working' | 'failing' | 'refusing'
 
 const AUDIT_PROBLEMS = {
   working: [],
-  failing: ['the audit log cannot be written; its lines wait, and are lost when they are too many'],
+  failing: ['the audit log cannot be written; up to 8 MiB of lines wait in memory, further ones are lost'],
   refusing: ['the audit log cannot be written, and AUDIT_REQUIRED refuses reads until it can']
 } as const
 
@@ -78,8 +78,8 @@ function explain ({ indexed, roots, watcher }: SkillStatus, sources: readonly So
   return [
     indexed ? [] : 'The first index is not complete',
     roots.flatMap(({ name, type, state }) =>
-      state === 'ok' || awaited.includes(name) ? [] : `the folder ${name} (${type}) ${ROOT_PROBLEMS[state]}`),
-    watcher.status === 'degraded' ? `changes cause no events${cause}; the folders are compared at intervals` : [],
+      state === 'ok' || awaited.includes(name) ? [] : `folder "${name}" (${type}) ${ROOT_PROBLEMS[state]}`),
+    watcher.status === 'degraded' ? `file watching failed${cause}; folders are compared at intervals` : [],
     sources.flatMap(explainSource)
   ].flat()
 }
@@ -99,9 +99,9 @@ function isUnfetched ({ state }: SourceStatus): boolean {
 
 function explainSource (source: SourceStatus): string | [] {
   const { name, kind, error, failing_since: since = 'now' } = source
-  const failure = error === undefined ? '' : `, it fails since ${since}: ${error.message}`
-  if (kind !== 'folder' && isUnfetched(source)) return `the source ${name} is not fetched yet${failure}`
+  const failure = error === undefined ? '' : `, failing since ${since}: ${error.message}`
+  if (kind !== 'folder' && isUnfetched(source)) return `source "${name}" has not been fetched yet${failure}`
   if (error === undefined) return []
   const state = kind === 'folder' ? 'cannot be searched for skills' : 'is not up to date'
-  return `the ${kind === 'folder' ? 'folder' : 'source'} ${name} ${state}${failure}`
+  return `${kind === 'folder' ? 'folder' : 'source'} "${name}" ${state}${failure}`
 }

@@ -68,7 +68,7 @@ export function createLimits ({
     const open = streams.get(key) ?? 0
     if (open >= MAX_STREAMS) {
       refusals.streams++
-      throw refusal(`${MAX_STREAMS} streams of events for ${who}`, 1)
+      throw refusal(`${MAX_STREAMS} event streams for ${who}`, 1)
     }
     streams.set(key, open + 1)
     reply.raw.once('close', () => {

@@ -56,7 +56,7 @@ export function parseMessage (line: string): { readonly value: unknown } | Error
   try {
     value = JSON.parse(line)
   } catch {
-    return errorAnswer(null, PARSE_ERROR, 'Parse error: each line is one JSON-RPC message')
+    return errorAnswer(null, PARSE_ERROR, 'Parse error: each line must be one JSON-RPC message')
   }
   if (!isDeeperThan(value, MAX_JSON_DEPTH)) return { value }
   return invalidRequest(idOf(own(value, 'id')), `it nests arrays and objects deeper than ${MAX_JSON_DEPTH} levels`)
@@ -106,7 +106,7 @@ function check (
   const validate = validators.get(method) ?? ajv.compile(schema)
   validators.set(method, validate)
   if (validate(params)) return { message }
-  const [{ instancePath = '', message: problem = 'is wrong' } = {}] = validate.errors ?? []
+  const [{ instancePath = '', message: problem = 'is not valid' } = {}] = validate.errors ?? []
   const where = instancePath.slice(1).replaceAll('/', '.') || 'params'
   return errorAnswer(idOf(id), INVALID_PARAMS, `Invalid parameters of ${method}: ${where} ${problem}`)
 }

@@ -75,7 +75,7 @@ export const mcpRoutes: FastifyPluginAsyncTypebox<McpOptions> = async function m
     // A browser that opens this URL could not use an endless answer.
     if (!takesStream(request.headers) || isModern(request.headers)) {
       throw new HttpProblem('method_not_allowed',
-        'MCP takes POST; the stream of notifications of the 2025 revisions has Accept: text/event-stream', {
+        'Send POST; GET is for the notifications of the 2025 revisions, with Accept: text/event-stream', {
           allow: 'POST'
         })
     }
@@ -92,7 +92,7 @@ export const mcpRoutes: FastifyPluginAsyncTypebox<McpOptions> = async function m
   app.post('/mcp', {
     config: { reads: callsIn, weight: (request) => weightOf(request, registry) },
     // Hidden from the OpenAPI document: it would only say "any JSON-RPC message", and MCP describes itself.
-    schema: { hide: true, body: { type: 'object', description: 'One JSON-RPC message; batches are not taken' } },
+    schema: { hide: true, body: { type: 'object', description: 'One JSON-RPC message; batches are not supported' } },
     onRequest
   }, async (request, reply) => {
     const method = own(request.body, 'method')

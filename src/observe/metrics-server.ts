@@ -25,7 +25,7 @@ export async function listenForMetrics (
   const app = fastify({ forceCloseConnections: true, requestTimeout: TIMEOUT_MS })
   app.addHook('onRequest', async (request, reply) => {
     if (!isLoopback(host) || isLoopback(hostOf(request.headers.host ?? '') ?? '')) return
-    await reply.code(403).send('Ask for localhost or 127.0.0.1: METRICS_HOST chooses another address\n')
+    await reply.code(403).send('Ask for localhost or 127.0.0.1, or choose another address with METRICS_HOST\n')
   })
   await app.register(metricsRoute, { registry })
   const url = `${await app.listen({ host, port })}/metrics`

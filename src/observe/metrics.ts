@@ -168,7 +168,7 @@ export function createMetrics ({ skills, version, countsReads = false, readings 
     'not be reached, or answered with an error', readings.limitsStoreFailures)
   rows('counter', 'skillserve_audit_dropped_total', [], 'Lines of the audit log that were lost: must stay 0',
     readings.auditDropped)
-  rows('counter', 'skillserve_log_dropped_total', [], 'Lines of the log that standard output did not take',
+  rows('counter', 'skillserve_log_dropped_total', [], 'Log lines that standard output was too slow for',
     readings.logDropped)
   rows('gauge', 'skillserve_build_info', ['version', 'node'], 'Always 1', () => [[version, process.version, 1]])
 

@@ -26,7 +26,7 @@ const results = DIALECTS.flatMap(({ title, resultSchema, refusalSchema }) => [
 export const ToolCallRequestSchema = Type.Unsafe<unknown>({
   title: 'ToolCallRequest',
   description: 'One call, `{"tool_calls": […]}`, an array of calls, or the message or the whole response of a ' +
-    'provider that holds them. `arguments` is an object or a JSON string of one.',
+    'provider that has them. `arguments` is an object or a JSON string of one.',
   anyOf: [
     ...DIALECTS.map(({ title, callSchema }) => ({ title, ...callSchema })),
     { title: 'Calls in a message or response of a provider', type: 'object', additionalProperties: true },

@@ -66,7 +66,7 @@ export function logCatalog (
     if (problem?.code === known?.code) return
     if (problem === undefined) return log.info(fields, 'a skill is valid again')
     log.warn({ ...fields, code: problem.code, problem: problem.message },
-      'a skill is invalid: its files are served, and the Skill tool, the prompt and discovery leave it out')
+      'a skill is invalid: its files are served, and the Skill tool, the prompt and discovery omit it')
   }
 }
 
@@ -77,16 +77,16 @@ function problemOf ({ findings }: IndexedSkill): Finding | undefined {
 function describe ({ failure, listing }: RootState): { level: 'info' | 'warn', message: string } {
   if (failure !== undefined) return { level: 'warn', message: FAILED[failure.state] }
   if (listing?.isSkill === true) {
-    return { level: 'warn', message: 'a skills folder is itself a skill: give the folder that holds it' }
+    return { level: 'warn', message: 'a skills folder is itself a skill: give its parent folder' }
   }
   if ((listing?.folders.size ?? 0) > 0) return { level: 'info', message: 'serving a skills folder' }
-  const why = (listing?.skipped.length ?? 0) > 0 ? 'what could be one is skipped' : 'each skill is a folder in it'
+  const why = (listing?.skipped.length ?? 0) > 0 ? 'its entries are skipped' : 'a skill is a folder in it'
   return { level: 'warn', message: `a skills folder has no skills: ${why}` }
 }
 
 const FAILED = {
   waiting: 'a source has not been fetched yet; its skills are served when it has',
   missing: 'a skills folder is missing, or is a file; it is served when it appears',
-  unreadable: 'a skills folder may not be read; it is served when the service gets permission',
-  failed: 'a skills folder could not be listed; what was there before is served'
+  unreadable: 'no permission to read a skills folder; it is served when the service has it',
+  failed: 'cannot list a skills folder; still serving its last good index'
 } as const satisfies Readonly<Record<NonNullable<Root['failure']>['state'], string>>

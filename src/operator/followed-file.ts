@@ -79,7 +79,7 @@ export class FollowedFile<Value> extends EventEmitter<{ changed: [Value], failed
 
   /** Problem for /readyz while the file cannot be used. Only the log has the reason, which may quote the file. */
   get problem (): string | undefined {
-    const problem = 'cannot be used as it is, so the last good one stays in force; the log says why'
+    const problem = 'cannot be used, so the last good one stays in force; the log says why'
     return this.#problem && `${this.#name} ${problem}`
   }
 

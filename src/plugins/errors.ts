@@ -36,7 +36,7 @@ function noRoute (app: FastifyInstance, request: FastifyRequest, basePath: strin
     return new HttpProblem('route_not_found', text + hint)
   }
   const allow = allowed.join(', ')
-  const text = `This route does not take ${request.method}; it takes ${allow}`
+  const text = `Method ${request.method} is not allowed here; allowed: ${allow}`
   return new HttpProblem('method_not_allowed', text, { allow })
 }
 

@@ -26,7 +26,7 @@ const HeadersSchema = Type.Object({
 
 const QuerySchema = Type.Object({
   last_event_id: Type.Optional(Type.String({
-    description: 'The same, for who cannot set headers; the header counts when both are there'
+    description: 'The same, for clients that cannot set headers; the header wins'
   }))
 })
 

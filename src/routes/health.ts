@@ -27,7 +27,7 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
       summary: 'Whether the process answers',
       description: 'Touches no disk.',
       tags: ['service'],
-      response: { 200: uncachedAnswer('It does', json(LivenessSchema)) }
+      response: { 200: uncachedAnswer('The process answers', json(LivenessSchema)) }
     }
   }, async (_request, reply) => {
     reply.header('cache-control', 'no-store')

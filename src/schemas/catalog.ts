@@ -62,13 +62,13 @@ type Entry = CatalogEntry & EntryVerdicts & { score?: number }
 
 export const CatalogEntrySchema = named('CatalogEntry', describes<Entry>()(Type.Object({
   name: Type.String({ description: 'The address of the skill: the name of its folder' }),
-  description: Type.String({ description: "The frontmatter's; empty when there is none" }),
+  description: Type.String({ description: 'That of the frontmatter; empty when there is none' }),
   type: StringEnum(['project', 'personal'], { description: 'Which kind of root it comes from' }),
   frontmatter: Type.Unsafe<unknown>({
     type: 'object',
     additionalProperties: true,
-    description: 'All fields as JSON; `{}` when there are none or they cannot be read. What JSON has no form for is ' +
-      'text'
+    description: 'All fields as JSON; `{}` when there are none or they cannot be read. What JSON ' +
+      'cannot express is text'
   }),
   revision: nullable(Type.String({
     ...DigestSchema, description: 'Equal for equal content, as in the manifest; `null` when the files cannot be listed'
@@ -77,7 +77,7 @@ export const CatalogEntrySchema = named('CatalogEntry', describes<Entry>()(Type.
     Type.Integer({ minimum: 0, description: 'Of all files together; `null` when they cannot be listed' })
   ),
   file_count: nullable(Type.Integer({ minimum: 0, description: '`null` when the files cannot be listed' })),
-  valid: Type.Boolean({ description: 'Whether the Agent Skills format takes the skill: the verdict of `spec`' }),
+  valid: Type.Boolean({ description: 'Whether the Agent Skills format accepts the skill: the verdict of `spec`' }),
   tokens: TokenEstimateSchema,
   targets: Type.Optional(
     Type.Array(TargetVerdictSchema, { description: 'With `target`: what each of them does with the skill' })
@@ -85,7 +85,7 @@ export const CatalogEntrySchema = named('CatalogEntry', describes<Entry>()(Type.
   findings: Type.Array(FindingSchema, { description: 'What the author should know, in the order in which to fix it' }),
   trust: Type.Optional(TrustSchema),
   score: Type.Optional(
-    Type.Number({ description: 'With `q`: the greater the better, to be compared within one answer only' })
+    Type.Number({ description: 'With `q`: higher is better; comparable within one answer only' })
   )
 })), EXAMPLE_ENTRY)
 
@@ -93,6 +93,6 @@ export const CatalogPageSchema = named('CatalogPage', Type.Object({
   skills: Type.Array(Type.Unsafe<CatalogEntry>(reference(CatalogEntrySchema)), {
     description: 'Sorted by name; with `q` by score, and by name where that is equal'
   }),
-  total: Type.Integer({ minimum: 0, description: 'How many there are on all pages together' }),
+  total: Type.Integer({ minimum: 0, description: 'Number of entries on all pages together' }),
   next_cursor: nullable(Type.String({ description: 'Gets the next page; `null` on the last one' }))
 }), { skills: [EXAMPLE_ENTRY], total: 6, next_cursor: 'ZjM4ZGZiNmVmMGUxYjZlZQoKY2FsY3VsYXRvcg' })

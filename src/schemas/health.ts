@@ -22,12 +22,12 @@ export const SourceStatusSchema = Type.Object({
   state: StringEnum(
     ['waiting', 'ok', 'stale', 'failed'],
     {
-      description: '`waiting`: not fetched yet; `stale`: fails, and what was published before is served; `failed`: ' +
-        'fails, and nothing was ever published'
+      description: '`waiting`: not fetched yet; `stale`: the last check failed, and the last revision is served; ' +
+        '`failed`: no revision was ever published'
     }
   ),
   optional: Type.Optional(Type.Literal(true, { description: 'The service is ready without it' })),
-  revision: Type.Optional(Type.String({ description: 'Of what is served, such as `main@sha1:…`' })),
+  revision: Type.Optional(Type.String({ description: 'The revision that is served, such as `main@sha1:…`' })),
   skills: Type.Integer({ minimum: 0 }),
   changed_at: Type.Optional(Type.String({ description: 'When the revision was published, ISO 8601' })),
   checked_at: Type.Optional(Type.String({ description: 'When the source last answered, ISO 8601' })),
@@ -35,12 +35,12 @@ export const SourceStatusSchema = Type.Object({
   failing_since: Type.Optional(Type.String({ description: 'ISO 8601' })),
   error: Type.Optional(Type.Object({ code: Type.String(), message: Type.String() }, { description: 'Why it fails' })),
   layout: Type.Optional(
-    StringEnum(['flat', 'single', 'tree', 'marketplace'], { description: 'The layout that was taken' })
+    StringEnum(['flat', 'single', 'tree', 'marketplace'], { description: 'The layout that was found or configured' })
   ),
   left_out: Type.Optional(Type.Object({
     count: Type.Integer({ minimum: 0 }),
     first: Type.Array(Type.Object({ path: Type.String(), reason: Type.String(), by: Type.Optional(Type.String()) }))
-  }, { description: 'Entries of the folder that are not skills, although one could expect it' }))
+  }, { description: 'Entries that look like skills, and were skipped' }))
 })
 
 export const HookAnswerSchema = named('HookAnswer', Type.Object({
@@ -52,7 +52,7 @@ const QuarantinedSchema = Type.Object({
   first: Type.Array(Type.Object({
     name: Type.String(),
     root: Type.String(),
-    code: Type.String({ description: 'Of the finding, such as `pin_mismatch` or `signature_stale`' }),
+    code: Type.String({ description: 'Code of the finding, such as `pin_mismatch` or `signature_stale`' }),
     message: Type.String()
   }))
 }, { description: 'Skills that the lock or the trust file refuses, 50 of them by name; absent where none can be' })
@@ -74,7 +74,7 @@ const IndexStateSchema = Type.Object({
   })),
   generation: Type.Integer({
     minimum: 0,
-    description: 'Goes up with every change that this process has noticed: says nothing about other replicas'
+    description: 'Goes up with every change that this process has noticed; not comparable between replicas'
   }),
   roots: Type.Array(Type.Object({
     name: Type.String({ description: 'The last part of its path, or of its source' }),
@@ -130,9 +130,9 @@ export const NotReadySchema = named('NotReady', Type.Object({
   type: 'urn:skillserve:problem:not_ready',
   title: 'Not ready',
   status: 503,
-  detail: 'The folder skills (project) is missing',
+  detail: 'folder "skills" (project) is missing, or is a file',
   instance: '/readyz',
-  error: 'The folder skills (project) is missing',
+  error: 'folder "skills" (project) is missing, or is a file',
   code: 'not_ready',
   skills: 0,
   roots: [{ name: 'skills', type: 'project', state: 'missing', skills: 0, skipped: 0 }]

@@ -10,7 +10,7 @@ export const PromptQuerySchema = Type.Object({
   }))),
   budget: Type.Optional(Type.Integer({
     minimum: MIN_PROMPT_CHARACTERS,
-    description: 'Most characters (UTF-16 code units) of the answer. Skills that do not fit are left out, and the ' +
+    description: 'Most characters (UTF-16 code units) of the answer. Skills that do not fit are skipped, and the ' +
       'answer says how many'
   }))
 })
@@ -23,7 +23,7 @@ export const PromptSchema = named('Prompt', Type.Object({
       description: 'URL path of the main file; what the skill names relative to it is found relative to this'
     })
   })), { description: 'The valid skills, sorted by code point' }),
-  omitted: Type.Integer({ minimum: 0, description: 'How many skills are left out for the budget' })
+  omitted: Type.Integer({ minimum: 0, description: 'How many skills are skipped for the budget' })
 }), {
   skills: [{ name: 'calculator', description: 'Basic arithmetic', location: '/skills/calculator/files/SKILL.md' }],
   omitted: 0

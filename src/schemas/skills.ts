@@ -14,7 +14,7 @@ export const SkillNameParamsSchema = Type.Object({ name: NameSchema })
 export const SkillFileParamsSchema = Type.Object({
   name: NameSchema,
   '*': Type.String({
-    description: 'Path of the file relative to the skill. May hold slashes, as they are or as `%2F`; `.` and `..` ' +
+    description: 'Path of the file relative to the skill. May have slashes, as they are or as `%2F`; `.` and `..` ' +
       'are resolved, and must not leave the skill',
     examples: ['examples/basic.py']
   })
@@ -57,7 +57,7 @@ export const SkillDocumentSchema = named('SkillDocument', Type.Object({
 export const SkillFileSchema = named('SkillFile', Type.Object({
   success: Type.Literal(true),
   skill_name: Type.String(),
-  file_path: Type.String({ description: 'As it was asked for' }),
+  file_path: Type.String({ description: 'The path as it was requested' }),
   content: Type.String({ description: 'The text, verbatim; base64 with ?encoding=base64' }),
   size_bytes: Type.Integer({ minimum: 0 }),
   encoding: describes<TextEncoding | 'base64'>()(StringEnum(['utf-8', 'utf-16le', 'utf-16be', 'latin-1', 'base64']))
@@ -81,7 +81,7 @@ export const SkillManifestSchema = named('SkillManifest', describes<Manifest>()(
     size_bytes: Type.Integer({ minimum: 0 }),
     media_type: Type.String(),
     digest: DigestSchema
-  }), { description: 'Sorted by path; links that leave the skill are left out' })
+  }), { description: 'Sorted by path, without links that leave the skill' })
 })), {
   skill_name: 'calculator',
   revision: EXAMPLE_DIGEST,

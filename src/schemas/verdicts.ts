@@ -51,7 +51,7 @@ export const ValidateQuerySchema = Type.Object({
 export const ValidationSchema = named('Validation', Type.Object({
   skill_name: Type.String({ description: 'The name of its folder' }),
   revision: nullable(Type.String({ description: '`null`: of a skill that was sent, only SKILL.md is unpacked' })),
-  valid: Type.Boolean({ description: 'Whether the Agent Skills format takes the skill: the verdict of `spec`' }),
+  valid: Type.Boolean({ description: 'Whether the Agent Skills format accepts the skill: the verdict of `spec`' }),
   tokens: TokenEstimateSchema,
   targets: Type.Array(
     TargetVerdictSchema, { description: 'What each chosen target does with the skill; without a choice, the format' }

@@ -14,7 +14,7 @@ const NameSchema = Type.String({
   pattern: VALID_NAME.source,
   maxLength: MAX_NAME_CODE_POINTS
 })
-const DescriptionSchema = Type.String({ description: "The frontmatter's", minLength: 1 })
+const DescriptionSchema = Type.String({ description: 'That of the frontmatter', minLength: 1 })
 
 /** Discovery 0.2.0 §3. */
 export const DiscoveryIndexSchema = Type.Object({
@@ -26,7 +26,7 @@ export const DiscoveryIndexSchema = Type.Object({
       { description: '`skill-md` is a skill that is one SKILL.md, `archive` the ZIP archive of one with more files' }
     ),
     description: DescriptionSchema,
-    url: Type.String({ description: 'Of the artifact, relative to the index; names the digest' }),
+    url: Type.String({ description: 'Address of the artifact, relative to the index; contains the digest' }),
     digest: Type.String({ pattern: '^sha256:[0-9a-f]{64}$', description: 'SHA-256 of the artifact' })
   }))
 }, {

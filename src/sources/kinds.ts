@@ -29,7 +29,7 @@ const archiveKind: SourceKind<ArchiveSource> = {
     digest: {
       pattern: DIGEST.source,
       title: 'sha256: and 64 hexadecimal digits',
-      description: 'archive: the only bytes that are published'
+      description: 'archive: publish only bytes with this digest'
     }
   },
   intervalMs: 300_000,
@@ -41,7 +41,7 @@ const archiveKind: SourceKind<ArchiveSource> = {
   create (address, { path, digest }) {
     const { href, pathname } = parseUrl(address, WEB)
     if (digest !== undefined && !DIGEST.test(digest)) {
-      throw new AddressError('a digest is sha256: and 64 hexadecimal digits')
+      throw new AddressError('a digest must be sha256: and 64 hexadecimal digits')
     }
     const name = lastPart(pathname.replace(PACKED_FILE, ''))
     return { kind: 'archive', name, layout: 'auto', url: href, path: parsePath(path), digest }
@@ -68,7 +68,7 @@ const gitKind: SourceKind<GitSource> = {
   create (address, { ref, path }) {
     const url = parseUrl(address, GIT)
     if ([url.hostname, url.pathname.slice(1), url.username].some((part) => part.startsWith('-'))) {
-      throw new AddressError('a host, a user and a path do not begin with "-"')
+      throw new AddressError('a host, a user and a path must not begin with "-"')
     }
     const page = (url.protocol === 'https:' ? hostPage(url) : undefined) ?? { url: url.href }
     const at = ref === undefined && path === undefined ? page : { ref, path }
@@ -96,7 +96,7 @@ const s3Kind: SourceKind<S3Source> = {
   intervalMs: 300_000,
   create (address, { endpoint, region, marker }) {
     const { hostname: bucket, pathname, search } = parseUrl(address, ['s3:'])
-    if (!BUCKET.test(bucket) || search !== '') throw new AddressError('an address of a bucket is s3://bucket/prefix')
+    if (!BUCKET.test(bucket) || search !== '') throw new AddressError('write a bucket as s3://bucket/prefix')
     if (endpoint !== undefined) checkEndpoint(endpoint)
     const path = withoutEndSlashes(decode(pathname)).replace(/^\/+/, '')
     const [name, prefixPath] = path === '' ? [bucket, ''] : [lastPart(path), `${path}/`]
@@ -109,7 +109,7 @@ function checkEndpoint (text: string): void {
   try {
     parseUrl(text, WEB)
   } catch {
-    throw new AddressError('the endpoint of a bucket is an https:// address without credentials')
+    throw new AddressError('the endpoint of a bucket must be an https:// address without credentials')
   }
 }
 
@@ -127,12 +127,12 @@ const ociKind: SourceKind<OciSource> = {
     const { host: registry, pathname } = parseUrl(address, ['oci:'])
     const [, repository = '', tag, digest] = /^\/([^:@]+)(?::([^@]+))?(?:@(.+))?$/.exec(pathname) ?? []
     if (registry === '' || !REPOSITORY.test(repository)) {
-      throw new AddressError('an address of a registry is oci://host/name:tag or oci://host/name@sha256:…')
+      throw new AddressError('write an artifact as oci://host/name:tag or oci://host/name@sha256:…')
     }
     const reference = digest ?? tag
     if (reference === undefined) throw new AddressError('an oci:// address needs a tag or a digest')
     if (digest === undefined ? !TAG.test(reference) : !DIGEST.test(reference)) {
-      throw new AddressError('an address of a registry ends with :tag or @sha256: and 64 hexadecimal digits')
+      throw new AddressError('an oci:// address must end with :tag or @sha256: and 64 hexadecimal digits')
     }
     const name = lastPart(repository)
     return { kind: 'oci', name, layout: 'auto', registry, repository, reference, path: parsePath(path) }
@@ -148,7 +148,7 @@ const siteKind: SourceKind<SiteSource> = {
   intervalMs: 300_000,
   create (address) {
     const { pathname, hostname, port, origin, search } = parseUrl(address, WEB)
-    if (search !== '') throw new AddressError('the address of a site ends with its path: https://host/path')
+    if (search !== '') throw new AddressError('write a site as https://host/path, without a query')
     const path = withoutEndSlashes(pathname)
     const name = path === '' ? hostname.replace(/[^\w.-]+/g, '') : lastPart(path)
     return { kind: 'site', name: port === '' ? name : `${name}-${port}`, layout: 'flat', url: origin + path }
@@ -199,11 +199,11 @@ export function parseAddress (text: string): Source {
     parseUrl(address, kinds.length === 0 ? [protocol] : WEB)
     const all = new Set(SOURCE_KINDS.flatMap(({ protocols }) => protocols.map((each) => `${each}//`)))
     throw new AddressError(kinds.length === 0
-      ? `${protocol}// is not an address of skills, use ${[...all].join(', ')}`
-      : 'an https:// address is an archive (.zip, .tar.gz) or a page of a git host; ' +
-        `of a repository elsewhere it is written git+${protocol}//…`)
+      ? `${protocol}// is not an address of skills; use ${[...all].join(', ')}`
+      : 'an https:// address must be an archive (.zip, .tar.gz) or a page of a git host; ' +
+        `for a repository elsewhere write git+${protocol}//…`)
   }
   if (rest.length === 0) return kind.create(address, {})
-  if (kind.parseFragment === undefined) throw new AddressError(`nothing stands behind # in a ${kind.kind} address`)
+  if (kind.parseFragment === undefined) throw new AddressError(`# is not allowed in a ${kind.kind} address`)
   return kind.create(address, kind.parseFragment(decode(rest.join('#'))))
 }

@@ -24,18 +24,18 @@ export async function readSecret (auth: SourceAuth, env: Environment): Promise<s
   if (secretFile !== undefined) return await readSecretFile(secretFile)
   if (secretVariable === undefined) return undefined
   const secret = env[secretVariable]?.trim()
-  if (!secret) throw new SourceError('secret_missing', 'the variable of the credentials is not set')
+  if (!secret) throw new SourceError('secret_missing', 'the variable with the credentials is not set')
   return secret
 }
 
 /** @throws SourceError if there is none */
 export async function readSecretFile (path: string): Promise<string> {
   const bytes = await readRegularFile(path).catch((cause: unknown) => {
-    throw new SourceError('secret_missing', 'the file of the credentials cannot be read', { cause })
+    throw new SourceError('secret_missing', 'the file with the credentials cannot be read', { cause })
   })
   const text = bytes.toString().trim()
   if (text !== '' && text.length <= MAX_SECRET_BYTES && !/[\r\n]/.test(text)) return text
-  throw new SourceError('secret_missing', 'the file of the credentials has more than one line, or none')
+  throw new SourceError('secret_missing', 'the file with the credentials must have exactly one line')
 }
 
 /** Removes secrets from a text of a program or server, and what stands before `@` in its addresses. */

@@ -43,7 +43,7 @@ export class AddressError extends ConfigError {
 
 /** Says which source has failed, and why. */
 export function failureOf (name: string, error: { readonly code: string, readonly message: string }): string {
-  return `the source ${name} cannot be read: ${error.message} (${error.code})`
+  return `source "${name}" cannot be read: ${error.message} (${error.code})`
 }
 
 /** Error codes of the operating system that an operator can fix. Connections never fail with one of them. */
@@ -54,20 +54,20 @@ const DISK_CODES: ReadonlySet<string> =
 export function asSourceError (error: unknown): SourceError {
   if (error instanceof SourceError) return error
   if (error instanceof AddressError) {
-    const sentence = 'the state folder cannot be used; --state-dir chooses another'
+    const sentence = 'the state folder cannot be used; choose another with --state-dir or STATE_DIR'
     return new SourceError('disk', sentence, { details: error.message, cause: error })
   }
   if (DISK_CODES.has(errorCode(error))) {
     const sentence = `the state folder cannot be written (${reasonOf(error)})`
     return new SourceError('disk', sentence, { cause: error })
   }
-  return new SourceError('internal', 'an unexpected error, which the log has', { cause: error })
+  return new SourceError('internal', 'unexpected error; the log has it', { cause: error })
 }
 
 /** Meanings of connection errors, by error code. */
 const FAILURES: ReadonlyArray<readonly [codes: RegExp, code: SourceErrorCode, sentence: string]> = [
   [/^(?:ENOTFOUND|EAI_AGAIN)$/, 'unreachable', 'the name of the host cannot be resolved: check how it is written'],
-  [/^ECONNREFUSED$/, 'unreachable', 'the host refuses the connection: check its port, and whether it runs'],
+  [/^ECONNREFUSED$/, 'unreachable', 'connection refused by the host: check its port, and whether it runs'],
   [/CERT|SSL|TLS|SELF_SIGNED|UNABLE_TO/, 'tls', 'the certificate of the host is not accepted'],
   [/^HPE_|^EPROTO$/, 'bad_answer', 'the host answers in another protocol: check its port'],
   [/^(?:Z_|ERR_.*BROTLI)/, 'bad_answer', 'the host sends a compressed body that is damaged']
@@ -82,7 +82,7 @@ export function connectionError (error: unknown): unknown {
   const details = errorCode(error)
   if (error instanceof SourceError || isAbortError(error) || DISK_CODES.has(details)) return error
   const [, code, sentence] = FAILURES.find(([codes]) => codes.test(details)) ??
-    [details, 'unreachable', 'the host cannot be reached, or breaks off'] as const
+    [details, 'unreachable', 'the host cannot be reached, or closed the connection'] as const
   return new SourceError(code, sentence, { details })
 }
 
@@ -96,9 +96,9 @@ export function statusError (status: number, headers: IncomingHttpHeaders, hasCr
       : `the host refuses the request (${status}), and no credentials are configured`)
   }
   if (status === 404 || status === 410) {
-    return error('not_found', 'the host has nothing at this address, or does not show it')
+    return error('not_found', 'nothing found at this address, or no permission to read it')
   }
-  if (status === 429) return error('rate_limited', 'the host asks for fewer requests')
+  if (status === 429) return error('rate_limited', 'the host limits the rate of requests')
   return error(status >= 500 ? 'unreachable' : 'bad_answer', `the host answers with status ${status}`)
 }
 

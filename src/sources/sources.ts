@@ -178,7 +178,7 @@ export class Sources {
   get optionalFailures (): string[] {
     return this.status.flatMap(({ name, state, error, optional }) => {
       if (error === undefined || optional !== true) return []
-      const result = state === 'failed' ? 'the command goes on without it' : 'its last state counts'
+      const result = state === 'failed' ? 'the command goes on without it' : 'its last state is used'
       return `${failureOf(name, error)}; it is optional, so ${result}`
     })
   }

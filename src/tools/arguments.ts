@@ -35,7 +35,7 @@ function isOptional (key: string, { properties, required }: ToolParameters): boo
  */
 export function stringArgument (args: ToolArguments, key: string, parameters: ToolParameters): string {
   const value = own(args, key)
-  if (value === undefined) throw invalidArguments(`'${key}' is missing, it must be a string`, parameters)
+  if (value === undefined) throw invalidArguments(`'${key}' is missing: it must be a string`, parameters)
   if (typeof value !== 'string') throw invalidArguments(`'${key}' must be a string`, parameters)
   return value
 }

@@ -120,7 +120,7 @@ export class GuardedOrigin implements Origin {
     this.#release()
     const { folder, release } = await state.claim(this.#folder, () => {
       this.#isLost = true
-      log.warn({ root: this.root.path }, 'another process took over the folder with the verified copies of a root')
+      log.warn({ root: this.root.path }, 'another process took over the verified copies of a root')
       this.sync.checkSoon()
     })
     this.#release = release

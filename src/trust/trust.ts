@@ -187,7 +187,7 @@ async function approve ({ source, revision, folders }: Candidate, policy: TrustP
     const verdicts = await verifySkills(skills, [...folders.keys()], policy, { trust })
     for (const [name, { reason }] of verdicts) {
       if (reason === undefined) continue
-      const sentence = `${revision} is refused: the skill ${JSON.stringify(name)}: ${reason.message}`
+      const sentence = `${revision} is refused for the skill ${JSON.stringify(name)}: ${reason.message}`
       throw new SourceError('verification_failed', sentence)
     }
   } finally {

@@ -31,5 +31,5 @@ export async function verifySkills (
 export async function unreadPart (state: Pick<SkillState, 'skill' | 'snapshot'>): Promise<string | undefined> {
   const findings = [...state.skill.findings, ...(await state.snapshot()).findings]
   const unread = findings.find(({ code }) => UNREAD.has(code))
-  return unread?.code === 'file_unreadable' ? `${quote(unread.file ?? '')} may not be read` : unread?.message
+  return unread?.code === 'file_unreadable' ? `permission denied reading ${quote(unread.file ?? '')}` : unread?.message
 }

@@ -74,7 +74,7 @@ export async function fixAll (
       if (before === undefined) continue
       const shown = pathOf(path, name)
       const { text: after, left } = fixText(before, name)
-      if (left !== undefined) warn(printable(`${shown}: the frontmatter is left as it is: ${left}`))
+      if (left !== undefined) warn(printable(`${shown}: the frontmatter is unchanged: ${left}`))
       if (after === before) continue
       isFixed = true
       const patch = createTwoFilesPatch(shown, shown, before, after).split('\n').slice(2).map(printable).join('\n')

@@ -193,7 +193,7 @@ function reportSarif ({ print }: ReporterOptions): Reporter {
       }
     },
     end () {
-      const text = `${count - MAX_RESULTS} more findings are left out: code scanning takes ${MAX_RESULTS} in a run`
+      const text = `${count - MAX_RESULTS} more findings are skipped: code scanning accepts ${MAX_RESULTS} in a run`
       const invocation = {
         executionSuccessful: true,
         ...count > MAX_RESULTS && { toolExecutionNotifications: [{ level: 'warning', message: { text } }] }

@@ -8,7 +8,7 @@ export const FINDINGS = {
   ...CORE_FINDINGS,
 
   description_angle_bracket: ['info', '`description` has an angle bracket'],
-  description_block_scalar: ['info', '`description` is written as a block, behind `|` or `>`'],
+  description_block_scalar: ['info', '`description` is written as a block, after `|` or `>`'],
   description_not_one_line: ['info', '`description` has several lines'],
   when_to_use_too_long: ['info',
     '`description` and `when_to_use` together have more than ' +
@@ -25,7 +25,7 @@ export const FINDINGS = {
   file_names_collide: ['warning', 'files or folders differ only in case, or in how characters are composed'],
   file_name_not_portable: ['info', 'files have names that Windows cannot write'],
   nested_skills: ['info', 'a folder inside the skill is a skill itself'],
-  upload_too_large: ['info', `the skill is larger than uploads take: ${n(limits.MAX_UPLOAD_BYTES)} bytes, ` +
+  upload_too_large: ['info', `the skill is larger than uploads accept: ${n(limits.MAX_UPLOAD_BYTES)} bytes, ` +
     `${n(limits.MAX_UPLOAD_FILES)} files, ${n(limits.MAX_UPLOAD_FILE_BYTES)} bytes in a file`],
 
   mcp_refused: ['info', 'MCP does not list the skill: the official client refuses its frontmatter'],

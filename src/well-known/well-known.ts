@@ -31,7 +31,7 @@ const INDEXES = [
       operationId: 'getDiscoveryIndex',
       summary: 'The skills that clients can install, with digests',
       description: 'Version 0.2.0 of skill discovery. Lists the skills that its clients take; the addresses in it ' +
-        'name the digests of what lies there.'
+        'contain the digests of the artifacts.'
     },
     ofOne: { operationId: 'getSkillDiscoveryIndex', summary: 'The index of one skill' }
   },

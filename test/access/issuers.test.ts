@@ -295,7 +295,7 @@ t.test('K62: keys of an issuer at https:// are never read over http://, whatever
     const keys = new IssuerKeys({ issuer }, { info () {}, warn (details) { reasons.push(details) } }, readJson)
     await t.rejects(async () => await keys.find({ alg: 'RS256' }, { payload: '', signature: '' }))
     t.strictSame(asked, [`${issuer}${OPENID}`, `${issuer}${OAUTH}`])
-    t.match(reasons, [{ reason: /names keys at an address that is not https:\/\/$/ }])
+    t.match(reasons, [{ reason: /is not an https:\/\/ address$/ }])
   }
 })
 

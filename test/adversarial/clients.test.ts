@@ -169,7 +169,7 @@ const CALL_BYTES = 1_100
 const FLOOD_BYTES = 9_500_000
 /** A full disk takes none of them. What a full backlog costs is no other matter than with a pipe. */
 const FULL_DISK_BYTES = 1_000_000
-const GAP = 'lines of the log were dropped'
+const GAP = 'log lines were dropped'
 const STOP_MS = 10_000
 
 /** A process whose log goes where nothing takes it. */

@@ -24,7 +24,7 @@ t.test('K51 K52 K54: without enough watches /readyz and the log say so once, and
   await until(async () => (await readiness()).watcher.status === 'degraded')
   t.match(await readiness(), {
     watcher: { lastError: 'ENOSPC' },
-    detail: 'changes cause no events (ENOSPC); the folders are compared at intervals'
+    detail: 'file watching failed (ENOSPC); folders are compared at intervals'
   })
   writeFileSync(join(root, 'one/SKILL.md'), skillText('one', 'edited\n'))
   t.match(await ask('/skills/one'), { documentation: skillText('one', 'edited\n') })

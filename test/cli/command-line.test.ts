@@ -81,8 +81,8 @@ t.test('K82: what cannot be started is one line on stderr, with 2 for wrong use 
       ({ argv: ['sync', address], line: /^the address … cannot be used: write it as github:OWNER\/REPOSITORY$/ })),
     { argv: ['skills/demo'], line: /^"skills\/demo" is itself a skill, with its own SKILL\.md: .*, "\.\/skills"$/ },
     { argv: ['skills', './skills/demo/'], line: /^"\.\/skills\/demo\/" is itself a skill, .*"\.\/skills"$/ },
-    { argv: ['shouted'], line: /^"shouted" is itself a skill, with its own SKILL\.MD: give the .* holds it, "\."$/ },
-    { argv: [join(cwd, 'shouted')], line: new RegExp(`it, "${cwd}"$`) },
+    { argv: ['shouted'], line: /^"shouted" is itself a skill, with its own SKILL\.MD: give its parent folder, "\."$/ },
+    { argv: [join(cwd, 'shouted')], line: new RegExp(`folder, "${cwd}"$`) },
     { argv: ['help', 'serv'], line: /^there is no command "serv", did you mean "serve"\? \(commands: / },
     { argv: ['help', 'toString'], line: /^there is no command "toString"/ },
     { argv: ['help', 'serve', 'version'], code: 2, line: /^too many arguments for 'help'/ },
@@ -289,7 +289,7 @@ t.test('K96: usage counts reads, callers, what nobody read, empty searches and r
   const files = ['audit.jsonl', 'audit.jsonl.1.gz']
   const text = await runHere(['usage', ...files, '--roots', 'skills'], { cwd })
   t.equal(text.code, 0)
-  t.match(text.stderr, /1 line skipped: not written by an audit log/)
+  t.match(text.stderr, /1 line skipped: not lines of an audit log/)
   t.match(text.stdout, /SKILL +READS +CALLERS\n"calculator" +2 +2\n"weather" +1 +1\n/)
   t.match(text.stdout, 'Skills that were never read: "old"\n')
   t.match(text.stdout, /"invalid_token" +2 +2\n/)
@@ -354,7 +354,7 @@ t.test('K83: wherever a folder can be given, so can a source', async (t) => {
   t.match(JSON.parse(readFileSync(join(cwd, 'ci/base.json'), 'utf8')), { '../repo/b': Array },
     'a skill of a source lies in a folder of its name')
   t.match(await runWithState(cwd, 'validate', address, '--baseline', 'ci/base.json'), { code: 0 })
-  t.match(await runWithState(cwd, 'validate', address, '--fix'), { code: 2, stderr: /--fix is for folders/ })
+  t.match(await runWithState(cwd, 'validate', address, '--fix'), { code: 2, stderr: /--fix takes folders/ })
   t.match(await runWithState(cwd, 'lock', address), { code: 0, stdout: 'skills.lock: 2 skills\n' })
   t.match(readFileSync(join(cwd, 'skills.lock'), 'utf8'), /"a": sha256:/)
   t.match(await runWithState(cwd, 'verify', address, '--locked', 'skills.lock'), { code: 0, stdout: /ok {7}"a"/ })
@@ -368,29 +368,29 @@ t.test('K83: wherever a folder can be given, so can a source', async (t) => {
   writeFileSync(join(cwd, 'sources.yaml'),
     `sources:\n  - git: file://${repository.path}\n    name: team\n  - git: file://${repository.path}-none\n    name: none\n    optional: true\n`)
   t.match(await runWithState(cwd, 'sync', '--config', 'sources.yaml'),
-    { code: 0, stdout: /^team: main@.*\n$/, stderr: /^skillserve: the source none cannot be read: .+ \(not_found\)\n$/ },
+    { code: 0, stdout: /^team: main@.*\n$/, stderr: /^skillserve: source "none" cannot be read: .+ \(not_found\)\n$/ },
     'one that is optional may fail')
-  const leftOut = 'the source none cannot be read: there is no such repository, or the service may not read it ' +
+  const leftOut = 'source "none" cannot be read: there is no such repository, or no permission to read it ' +
     '(not_found); it is optional, so the command goes on without it\n'
   t.match(await runWithState(cwd, 'lock', '--config', 'sources.yaml'),
     { code: 0, stdout: 'skills.lock: 2 skills\n', stderr: leftOut }, 'for lock too, which says so')
   t.match(await runWithState(cwd, 'export', 'again', '--config', 'sources.yaml'), { stdout: /1 skill in /, stderr: leftOut })
   rmSync(repository.path, { recursive: true })
   t.match(await runWithState(cwd, 'lock', '--config', 'sources.yaml'),
-    { code: 1, stderr: /^[^\n]*the source team cannot be read/ })
+    { code: 1, stderr: /^[^\n]*source "team" cannot be read/ })
   writeFileSync(join(cwd, 'sources.yaml'),
     `sources:\n  - git: file://${repository.path}\n    name: team\n    optional: true\n`)
   t.match(await runWithState(cwd, 'lock', '--config', 'sources.yaml'),
-    { code: 0, stdout: 'skills.lock: 2 skills\n', stderr: /^skillserve: the source team cannot be read: [^\n]*\(not_found\); it is optional, so its last state counts\n$/ })
+    { code: 0, stdout: 'skills.lock: 2 skills\n', stderr: /^skillserve: source "team" cannot be read: [^\n]*\(not_found\); it is optional, so its last state is used\n$/ })
   writeFileSync(join(cwd, 'sources.yaml'), `sources:\n  - git: file://${repository.path}-none\n    optional: true\n`)
   t.match(await runWithState(cwd, 'lock', '--config', 'sources.yaml'),
     { code: 1, stderr: /goes on without it\n[^\n]*there are no skills\n$/ })
-  t.match(await runWithState(cwd, ...asked), { code: 1, stderr: /the source repo cannot be read: / },
+  t.match(await runWithState(cwd, ...asked), { code: 1, stderr: /source "repo" cannot be read: / },
     'a file is not validated by skills that are not there')
   t.match(await runWithState(cwd, 'sync', address),
-    { code: 1, stdout: '', stderr: /^skillserve: the source repo cannot be read: .* \(not_found\)\n$/ })
+    { code: 1, stdout: '', stderr: /^skillserve: source "repo" cannot be read: .* \(not_found\)\n$/ })
   t.match(await runWithState(cwd, 'lock', address),
-    { code: 1, stderr: /the source repo cannot be read: there is no such repository, or the service may not read it \(not_found\)$/m }, 'no lock of what may be old')
+    { code: 1, stderr: /source "repo" cannot be read: there is no such repository, or no permission to read it \(not_found\)$/m }, 'no lock of what may be old')
   t.match(await runWithState(cwd, 'sync'), {
     code: 1, stderr: /nothing to sync: folders are not fetched\. Give a source address or --config FILE\n$/
   })
@@ -418,8 +418,8 @@ t.test('K95: sync publishes no state with a skill that is not signed as the trus
   const refusal = {
     code: 1,
     stdout: '',
-    stderr: new RegExp(`^skillserve: the source repo cannot be read: main@sha1:${unsigned} is refused: ` +
-      'the skill "a": [^\\n]+ \\(verification_failed\\)\\n$')
+    stderr: new RegExp(`^skillserve: source "repo" cannot be read: main@sha1:${unsigned} is refused ` +
+      'for the skill "a": [^\\n]+ \\(verification_failed\\)\\n$')
   }
   t.match(await runWithState(cwd, 'sync', '--trust', 'trust.yaml', address), refusal)
   t.match(await runWith({ TRUST_FILE: 'trust.yaml' }, cwd, 'sync', address), refusal, 'by the variable')

@@ -157,7 +157,7 @@ t.test('K4, K77: dev prints each skill once at the start, linked ones too, and i
   await preview.printed(/a: about[^]*a: about/)
   const { port } = new URL(url)
   t.match(await launch(t, { args: ['dev', join(folder, 'skills'), '--port', port] }).ended, {
-    code: 1, stdout: '', stderr: `skillserve: port ${port} of 127.0.0.1 is in use, --port chooses another (0 takes any free port)\n`
+    code: 1, stdout: '', stderr: `skillserve: port ${port} of 127.0.0.1 is already in use; choose another with --port (0: any free port)\n`
   })
   process.kill(preview.pid, 'SIGTERM')
   t.match(await preview.ended, { code: 0, stderr: '' })

@@ -143,7 +143,7 @@ t.test('K4: lock, sign, verify and export name what could be a skill and is left
   })
   const real = join(cwd, 'real')
   const allowed =
-    `skillserve: 'linked' is left out, since the link leads out of the folder: --allow-links ${join(real, 'linked')} allows it\n`
+    `skillserve: 'linked' is skipped, since the link leads out of the folder: --allow-links ${join(real, 'linked')} allows it\n`
   t.match(await run(cwd, 'lock', 'skills'), { code: 0, stderr: allowed })
   t.match(await run(cwd, 'sign', 'skills', '--key', 'key'), { code: 0, stderr: allowed })
   t.match(await run(cwd, 'verify', 'skills', '--trust', 'trust.yaml'), { code: 0, stderr: allowed })
@@ -232,7 +232,7 @@ t.test('K95: a service with a lock serves what it names, and follows the file', 
   t.equal((await fetch(`${service.url}/skills/two`)).status, 200)
   const ready = async () => JSON.stringify(await (await fetch(`${service.url}/readyz`)).json())
   t.match(await ready(),
-    /"status":"ready","detail":"the lock cannot be used as it is, so the last good one stays in force; the log says why"/)
+    /"status":"ready","detail":"the lock cannot be used, so the last good one stays in force; the log says why"/)
   await run(cwd, 'lock')
   await until(async () => !(await ready()).includes('detail'))
   await service.stop()
@@ -269,8 +269,8 @@ t.test('K95: verify fails for a skill that the lock names and no folder has', as
   t.strictSame(await run(cwd, 'verify', 'common', 'team', ...locked), {
     code: 1,
     stderr: '',
-    stdout: 'ok       "one"    -\nok       "three"  -\nrefused  "two"    -  the lock names ' +
-      'this skill, and no folder has it\n'
+    stdout: 'ok       "one"    -\nok       "three"  -\nrefused  "two"    -  the skill ' +
+      'is in the lock, but in no folder\n'
   })
   t.match(JSON.parse((await run(cwd, 'verify', 'common', ...locked, '--json')).stdout),
     { skills: [{ name: 'one', ok: true }, { name: 'three', ok: false }, { name: 'two', ok: false }] })
@@ -342,13 +342,13 @@ t.test('K4, K95: --allow-links verifies the links that a service with it serves'
   await run(cwd, 'sign', 'skills', '--key', 'private.pem')
   const trust = ['--trust', 'trust/trust.yaml']
   t.match(await run(cwd, 'verify', 'installed', ...trust),
-    { code: 1, stdout: '', stderr: /'one' is left out, [^\n]*\n[^\n]*'installed' has no skills: / })
+    { code: 1, stdout: '', stderr: /'one' is skipped, [^\n]*\n[^\n]*'installed' has no skills: / })
   for (const path of ['installed', 'installed/one']) {
     t.strictSame(await run(cwd, 'verify', path, ...trust, '--allow-links', 'skills'),
       { code: 0, stderr: '', stdout: 'ok       "one"  acme\n' }, path)
   }
   t.match(await run(cwd, 'verify', 'installed', ...trust, '--allow-links', 'trust'),
-    { code: 1, stderr: /'one' is left out, [^\n]*\n[^\n]*'installed' has no skills: / })
+    { code: 1, stderr: /'one' is skipped, [^\n]*\n[^\n]*'installed' has no skills: / })
 })
 
 t.test('K82, K95: what cannot be signed or verified is one line, and exit code 1; wrong use is 2', async (t) => {
@@ -357,7 +357,7 @@ t.test('K82, K95: what cannot be signed or verified is one line, and exit code 1
   fs.symlinkSync('../skills/one', join(cwd, 'empty/linked'))
   const [key, trust] = [['--key', 'private.pem'], ['--trust', 'trust/trust.yaml']]
   const noPrivateKey = /^skillserve: --key must be a private key in PEM without a password\n$/
-  const noSkills = /'linked' is left out, [^\n]*\n[^\n]*'empty' has no skills: /
+  const noSkills = /'linked' is skipped, [^\n]*\n[^\n]*'empty' has no skills: /
   for (const { argv, code = 1, stderr } of [
     { argv: ['sign', 'skills'], code: 2, stderr: /^skillserve: required option '--key <FILE>' not specified\n$/ },
     { argv: ['sign', ...key], code: 2, stderr: /missing required argument 'DIR'/ },
@@ -443,7 +443,7 @@ t.test('K95: a service reports or requires, denies at once, and keeps the last g
   await service.printed('the trust file cannot be used; the last good one stays in force')
   t.equal(await entry('two'), 404, 'what is broken widens nothing')
   t.match(await (await fetch(`${service.url}/readyz`)).json(),
-    { status: 'ready', detail: /^the trust file cannot be used as it is/ })
+    { status: 'ready', detail: /^the trust file cannot be used, so/ })
 
   fs.writeFileSync(join(cwd, 'skills/one/SKILL.md'), skillText('one', 'changed'))
   await until(async () => await entry('one') === 404)

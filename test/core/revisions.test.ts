@@ -388,7 +388,7 @@ t.test('K8: while an ignore file cannot be used, only the main file is served, a
   const base = t.testdir({ demo: skill('demo', { 'a.md': 'a', '.skillignore': 'a.md\n' }) })
   const disk = createFaultyDisk({ intercept: failing('open', '.skillignore', 'EACCES') })
   const manager = await startManager(t, [base], { disk })
-  t.match(await manager.find('demo'), { findings: [{ code: 'ignore_file_unusable', message: /may not be read/ }] })
+  t.match(await manager.find('demo'), { findings: [{ code: 'ignore_file_unusable', message: /permission denied/ }] })
   t.match(await textOf(() => manager.read('demo', (skill) => skill.file('a.md'))), 'file_not_found')
 })
 

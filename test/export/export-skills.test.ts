@@ -197,7 +197,7 @@ t.test('K93: what cannot be exported is named, and the exit code is 1; links out
   symlinkSync(join(base, 'secret.md'), join(base, 'skills/good/notes.md'))
   const { code, stdout } = await exportTo(join(base, 'out'), join(base, 'skills'))
   t.equal(code, 1)
-  t.match(stdout, /^left out: bad: \S.*\n1 skill in/)
+  t.match(stdout, /^skipped: bad: \S.*\n1 skill in/)
   t.notMatch(JSON.stringify(stateOf(join(base, 'out'))), Buffer.from('secret').toString('base64'))
 })
 
@@ -245,7 +245,7 @@ t.test('K93: with an access file an export holds what one caller sees, with a tr
     { code: 1, stderr: /^skillserve: there are no skills to export: anonymous sees none [^\n]+--as NAME [^\n]+\n$/ })
   const missing = `git+file://${join(cwd, 'missing')}`
   t.match(await run('x', missing, '--state-dir', join(cwd, 'state')),
-    { code: 1, stderr: /^skillserve: the source missing cannot be read: [^\n]+\n$/ })
+    { code: 1, stderr: /^skillserve: source "missing" cannot be read: [^\n]+\n$/ })
   t.notOk(existsSync(join(cwd, 'x')))
   t.match(await run('anyone', 'skills', '--access', 'access.yaml'), { code: 0, stderr: '' })
   t.strictSame(namesIn('anyone'), ['index.json', 'open'])
@@ -256,7 +256,7 @@ t.test('K93: with an access file an export holds what one caller sees, with a tr
   t.ok(rulesIn('anyone').every((rule) => rule.startsWith('public, max-age=')))
   t.match(headersIn('anyone'), /Access-Control-Allow-Origin: \*\n[^]*Cache-Control: public, max-age=60\n/)
   t.match(await run('team', 'skills', '--access', 'access.yaml', '--as', 'group:team', '--trust', 'trust.yaml'), {
-    code: 1, stdout: /^left out: unsigned: quarantined: the skill has no signature \(skill\.oms\.sig\)\n2 skills in /
+    code: 1, stdout: /^skipped: unsigned: quarantined: the skill has no signature \(skill\.oms\.sig\)\n2 skills in /
   })
   t.strictSame(namesIn('team'), ['index.json', 'open', 'own'])
   t.ok(rulesIn('team').every((rule) => rule.startsWith('private, max-age=')),

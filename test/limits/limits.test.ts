@@ -252,7 +252,7 @@ t.test('K67: a caller has at most sixteen streams of events through all endpoint
     await open({ accept: 'text/event-stream' }, '/mcp'), await listen()]
   for (const answer of refused) {
     t.equal(answer.status, 429)
-    t.match(await answer.json(), { code: 'rate_limited', detail: /^The limit is 16 streams of events for address/ })
+    t.match(await answer.json(), { code: 'rate_limited', detail: /^The limit is 16 event streams for address/ })
   }
   t.equal((await service.raw('HEAD', '/events', { headers: ['Accept: text/event-stream'] })).status, 200,
     'a HEAD has no stream')

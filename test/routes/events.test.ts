@@ -435,7 +435,7 @@ t.test('K3, K14, K50: readiness follows the root: absent, a file, there, removed
     t.match(response.json(), {
       code: 'not_ready',
       status: 503,
-      detail: /^the folder skills \(project\) is missing, or is a file$/,
+      detail: /^folder "skills" \(project\) is missing, or is a file$/,
       instance: '/readyz',
       skills: 0,
       roots: [{ type: 'project', state: 'missing', skills: 0 }],
@@ -479,8 +479,8 @@ t.test('K70: /readyz says in words what is wrong, with the names of folders and 
   }
   const service = await buildService(t,
     { files: null, options: { siblings: { locked: {} }, roots: ['skills', 'locked'], personalRoot: 'mine', disk } })
-  const all = 'the folder skills (project) is missing, or is a file; the folder locked (project) may not be read; ' +
-    'the folder mine (personal) is missing, or is a file'
+  const all = 'folder "skills" (project) is missing, or is a file; folder "locked" (project) cannot be read: ' +
+    'permission denied; folder "mine" (personal) is missing, or is a file'
   const bad = await service.fetch('/readyz')
   t.equal(bad.status, 503)
   t.match(bad.json(), { code: 'not_ready', detail: all, error: all })
@@ -488,7 +488,7 @@ t.test('K70: /readyz says in words what is wrong, with the names of folders and 
   const good = await service.fetch('/readyz')
   t.equal(good.status, 200)
   t.equal((good.json() as { detail?: string }).detail,
-    'the folder locked (project) may not be read; the folder mine (personal) is missing, or is a file')
+    'folder "locked" (project) cannot be read: permission denied; folder "mine" (personal) is missing, or is a file')
   for (const { text } of [bad, good]) t.notMatch(text, service.folder)
 })
 
@@ -531,5 +531,5 @@ t.test('K70: a root that is itself a skill is a warning that says what to give',
   const service = await buildService(t, { files: { 'SKILL.md': '# Demo\n', references: { 'a.md': 'a' } } })
   await service.fetch('/readyz')
   t.match(service.log().filter(({ msg }) => String(msg).includes('itself a skill')),
-    [{ level: 40, root: service.root, msg: 'a skills folder is itself a skill: give the folder that holds it' }])
+    [{ level: 40, root: service.root, msg: 'a skills folder is itself a skill: give its parent folder' }])
 })

@@ -420,7 +420,7 @@ t.test('K69: BASE_PATH serves everything below a path prefix', async (t) => {
         `did you mean ${base}/skills/plain/files/notes.txt`)
       })
     t.match((await get(`${base}/skills/nosuch`)).json(),
-      { detail: `Skill 'nosuch' not found in skills folder. GET ${base}/skills lists the names there are` })
+      { detail: `Skill 'nosuch' not found in skills folder. GET ${base}/skills lists all names` })
     t.match((await get(`${base}/skills/plain/files/nosuch.md`)).json(),
       { detail: new RegExp(`GET ${base}/skills/plain/files lists`) })
     t.match((await get(`${base}/nosuch`)).json(), { detail: `There is no such route; GET ${base} lists the routes` })

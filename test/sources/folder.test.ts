@@ -174,7 +174,7 @@ t.test('K86: packages that cannot be unpacked cost no skill that is there, and t
   t.match(status(), {
     state: 'stale',
     skills: 1,
-    error: { code: 'disk', message: /state folder cannot be used; --state-dir chooses another$/ }
+    error: { code: 'disk', message: /state folder cannot be used; choose another with --state-dir or STATE_DIR$/ }
   })
 })
 

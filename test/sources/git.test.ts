@@ -84,7 +84,7 @@ t.test('K84: a branch or tag may look like a short commit id or have a name that
   const { sources } = await openSources(t, [...refs, ...missing].map((ref) => sourceAt(`${address}#${ref}`)))
   t.strictSame(sources.status.map(({ revision, error }) => revision ?? error?.message), [
     ...refs.map((ref) => `${ref}@sha1:${first}`),
-    ...missing.map((ref) => `the host has no branch or tag "${ref}"; a commit is given by its full id`)
+    ...missing.map((ref) => `the host has no branch or tag "${ref}"; give a commit by its full id`)
   ])
 })
 
@@ -184,7 +184,7 @@ t.test('K84: a repository of SHA-256 is fetched, and one without a default branc
   t.match(status(), {
     error: {
       code: 'ref_not_found',
-      message: 'the host shows no default branch: the repository is empty, or a branch has to be given as ref'
+      message: 'the repository is empty, or has no default branch: give a branch as ref'
     }
   })
 })
@@ -401,10 +401,10 @@ t.test('K83: what cannot be written at the start is told in one sentence, and so
   const source = sourceAt(`git+file://${repository.path}`)
   const stateDir = t.testdir({ sources: '' })
   await t.rejects(openSources(t, [source], { stateDir }),
-    { name: 'AddressError', message: /^the state folder .* cannot be written \(ENOTDIR.*\): --state-dir/ })
+    { name: 'AddressError', message: /^the state folder .* cannot be written \(ENOTDIR.*\); choose another/ })
   const { status } = await openSources(t, [source],
     { stateDir: join(stateDir, 'other'), env: { ...process.env, NODE_EXTRA_CA_CERTS: join(stateDir, 'ca.pem') } })
   t.match(status().error, {
-    code: 'tls', message: 'the file of NODE_EXTRA_CA_CERTS cannot be read (ENOENT: no such file or directory)'
+    code: 'tls', message: 'the file in NODE_EXTRA_CA_CERTS cannot be read (ENOENT: no such file or directory)'
   })
 })

@@ -207,7 +207,7 @@ t.test('K83: a host outside of this network does not lead into it by a redirect 
   }
   subscribe('http.client.request.start', showOutside)
   t.teardown(() => unsubscribe('http.client.request.start', showOutside))
-  await t.rejects(send(request), { code: 'redirected', message: 'the host names an address inside of this network' })
+  await t.rejects(send(request), { code: 'redirected', message: 'the host leads to an address inside this network' })
   t.strictSame(server.requests.map(({ url }) => url), ['/first', '/second', '/first'])
 })
 

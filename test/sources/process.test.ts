@@ -245,7 +245,7 @@ t.test('K83: a user without a home and an entry in passwd needs --state-dir for 
   })
   const source = 'https://127.0.0.1:1/a.zip'
   t.match(run('sync', source), {
-    status: 1, stdout: '', stderr: /no home folder .*: --state-dir or STATE_DIR names a folder\n$/
+    status: 1, stdout: '', stderr: /no home folder .*; set --state-dir or STATE_DIR\n$/
   })
   t.match(run('lock', '--layout', 'tree', join(folder, 'skills')), { status: 0, stdout: /1 skill$/m })
 })

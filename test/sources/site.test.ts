@@ -345,9 +345,9 @@ t.test('K83 K87: sites are given by address or in the file, with patterns of nam
   t.ok(site.requests.every(({ headers }) => headers.authorization === 'Bearer hunter22-token'))
   t.notOk(site.requests.some(({ url }) => url === '/a/other.md'), 'what is not wanted is not fetched')
   for (const [address, message] of [
-    ['well-known+http://example.org', /for this machine only/], ['well-known+https://u:p@example.org', /password/],
-    ['well-known+https://example.org/#x', /nothing stands behind #/], ['well-known+https://example.org/?x',
-      /ends with its path/]
+    ['well-known+http://example.org', /this machine only/], ['well-known+https://u:p@example.org', /password/],
+    ['well-known+https://example.org/#x', /# is not allowed in a site address/], ['well-known+https://example.org/?x',
+      /without a query/]
   ] as const) t.throws(() => sourceAt(address), { message })
 })
 

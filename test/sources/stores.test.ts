@@ -411,7 +411,7 @@ t.test('K85: half of an upload is not served with a marker, and one that is not 
 t.test('K83: a secret without the id of its key ends the start', async (t) => {
   const secretFile = join(t.testdir({ secret: SECRET }), 'secret')
   await t.rejects(openSources(t, [sourceAt('s3://bucket/team', { name: 'team', auth: { secretFile } })]),
-    { message: 'the source team needs auth.username: the id of the access key' })
+    { message: 'source "team" needs auth.username: the id of the access key' })
 })
 
 t.test('K85: a bucket that changes while it is read, lists wrong or refuses keeps the last state', async (t) => {

@@ -349,14 +349,14 @@ t.test('K37: an argument that is missing or of another type is refused by name, 
   const notText = [5, null, true, ['5'], { toString: '5' }]
   const rows: ReadonlyArray<readonly [tool: string, args: object, problem: string]> = [
     ...['get_skill', 'list_skill_files', 'read_file_in_skill'].flatMap((tool) => [
-      [tool, { file_path: 'x' }, "'skill_name' is missing, it must be a string"] as const,
+      [tool, { file_path: 'x' }, "'skill_name' is missing: it must be a string"] as const,
       ...notText.map((value) => [tool, { skill_name: value, file_path: 'x' }, "'skill_name' must be a string"] as const)
     ]),
-    ['get_skill', Object.create({ skill_name: '5' }), "'skill_name' is missing, it must be a string"],
+    ['get_skill', Object.create({ skill_name: '5' }), "'skill_name' is missing: it must be a string"],
     ...notText.map((value) =>
       ['read_file_in_skill', { skill_name: '5', file_path: value }, "'file_path' must be a string"] as const),
     ...notText.map((skill) => ['skill', { skill }, "'skill' must be a string"] as const),
-    ['search_skills', {}, "'query' is missing, it must be a string"],
+    ['search_skills', {}, "'query' is missing: it must be a string"],
     ...notText.map((query) => ['search_skills', { query }, "'query' must be a string"] as const),
     ...['', ' \n'].map((query) => ['search_skills', { query }, "'query' must not be empty"] as const),
     ['search_skills', { query: 'x'.repeat(MAX_QUERY_CODE_POINTS + 1) },

@@ -179,7 +179,7 @@ t.test('K4, K95: what a guarded folder leaves out is counted, and a link out of 
   const { policy } = lockOf({ demo: [await revisionOf(t, base, 'demo')] })
   const { skills: manager, trust, log } = await startGuarded(t, base, policy)
   t.match((await freshStatusOf(manager)).roots, [{ skills: 1, skipped: 1 }])
-  t.match(log.join('\n'), /'out' is left out, since the link leads out of the folder/)
+  t.match(log.join('\n'), /'out' is skipped, since the link leads out of the folder/)
   const { findings } = await manager.read('demo', (state) => trust.trustReportOf(state))
   t.match(findings, [{ code: 'link_outside', file: 'host' }])
 })
@@ -235,7 +235,7 @@ t.test('K83, K95: a root whose folder for copies another process took over makes
 t.test('K95: without a place for the copies, start and reload name the setting', async (t) => {
   const folder = t.testdir({ skills: skills('a'), lock: '{}\n', file: '' })
   for (const [state, message] of [
-    ['file', /^the state folder .*file cannot be written \(E\w+.*\): --state-dir or STATE_DIR chooses another$/],
+    ['file', /^the state folder .*file cannot be written \(E\w+.*\); choose another with --state-dir or STATE_DIR$/],
     ['skills', /is inside .*whose files are served/]
   ] as const) {
     const roots = await openFolders({ skillsDirs: [join(folder, 'skills')], stateDir: join(folder, state) })
@@ -273,7 +273,7 @@ t.test('K84, K95: of a source that must be signed, only a signed state is publis
   const unsigned = repository.commit({ 'skills/a/SKILL.md': changed, 'skills/b/more.txt': 'x' })
   await sources.sync()
   t.match(status(), { state: 'stale', revision: `main@sha1:${first}`, error: { code: 'verification_failed' } })
-  t.match(status().error?.message, `main@sha1:${unsigned} is refused: the skill "a": `)
+  t.match(status().error?.message, `main@sha1:${unsigned} is refused for the skill "a": `)
   t.match((await manager.read('a', (skill) => skill.mainFile('SKILL.md'))).utf8, /Instructions of a/)
 
   const second = await signed('a', 'b')

@@ -451,10 +451,10 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
       401, 403, 429, 500, 502, 503
     ]) t.equal(await shown('/ui/skills/weather', status), '', `${status} says nothing of the page`)
     t.equal(await shown('/ui/skills/none', 404), '', 'what was not there is not gone')
-    t.equal(await shown('/ui/skills/weather', 404), 'What this page shows is gone. Show what is there now')
-    t.equal(await ask(200), 'What this page shows has changed. Show what is there now What changed')
+    t.equal(await shown('/ui/skills/weather', 404), 'What this page shows is gone. Show the current state')
+    t.equal(await ask(200), 'What this page shows has changed. Show the current state What changed')
     t.equal(await ask(304), '', 'it is again as it was')
-    t.equal(await shown('/ui/skills/none', 200, 2), 'What this page shows has changed. Show what is there now')
+    t.equal(await shown('/ui/skills/none', 200, 2), 'What this page shows has changed. Show the current state')
     t.match(await shown('/', 200), 'has changed')
     await tab.getByRole('searchbox').fill('wea')
     await tab.clock.runFor(100)

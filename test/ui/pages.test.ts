@@ -403,7 +403,7 @@ t.test('K74: the status page says since when and why a source is not up to date'
   const why = 'the host &lt;does&gt; not answer'
   t.match(text, new RegExp(`<td>git<[^]*not up to date</span><br>${why}, since <time [^>]*>2026-11-22 11:00:00 UTC<`))
   t.match(text, 'main@sha1:012345678901<')
-  t.match(text, `<li>the source skills is not up to date, it fails since 2026-11-22 11:00:00 UTC: ${why}<`)
+  t.match(text, `<li>source &quot;skills&quot; is not up to date, failing since 2026-11-22 11:00:00 UTC: ${why}<`)
   t.notMatch(text, 'elsewhere', 'a source of no root that the caller sees')
 })
 
@@ -432,7 +432,7 @@ t.test('K74: the page of a skill says who signed it, and what does not hold', as
     ['plain', /"verdict warning">not signed<\/span><\/li>/],
     ['stale', /changed since it was signed<[^]*&#39;run\.sh&#39; changed/],
     ['expired', /signed with a certificate that has expired<\/span> by <bdi>Ada/],
-    ['foreign', /signed by somebody unknown</],
+    ['foreign', /signed by an unknown signer</],
     ['refused', /<h1>Skill not found/]
   ] as const) t.match(await open(`${url}/ui/skills/${name}`), { status: name === 'refused' ? 404 : 200, text })
   for (const path of ['', '/ui/skills/refuse']) t.notMatch((await open(url + path)).text, /refused/, path)
@@ -507,7 +507,7 @@ t.test('K64: pages show the view of the caller, and say to other callers what to
   await service.breakAccess(`${access}nonsense: [`)
   const broken = await status()
   t.match(broken,
-    /ready<\/span>[^]*<li>the access file cannot be used as it is, so the last good one stays in force; the log/)
+    /ready<\/span>[^]*<li>the access file cannot be used, so the last good one stays in force; the log/)
   t.notMatch(broken, /nonsense|access\.yaml/, 'the reason may quote the file')
   await service.setAccess(`${access}# fixed\n`)
   t.notMatch(await status(), 'cannot be used')
@@ -559,7 +559,7 @@ t.test('K74: a list is refined by validity, severity, folder and client, and cou
   t.match(await list('?q=zzz&root=more'), '<a href="./?q=zzz">Search among all skills</a> <a href="./">Show all')
   const status = (await open(`${url}/ui/status`)).text
   t.match(status,
-    /ready<\/span> – 5 skills,\s*<a href="\.\.\/\?valid=false">2 with errors<\/a>,\s*1 entry left out: the log/)
+    /ready<\/span> – 5 skills,\s*<a href="\.\.\/\?valid=false">2 with errors<\/a>,\s*1 entry skipped: the log/)
 })
 
 t.test('K74: what a search has found is marked, in names, descriptions and other forms of the word', async (t) => {

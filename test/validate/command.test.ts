@@ -124,8 +124,8 @@ t.test('K79: wrong use, and a path without skills, exit with 2', async (t) => {
     [['a.md/SKILL.md'], /'a\.md\/SKILL\.md' does not exist: /],
     [['loop'], /'loop' cannot be read/],
     [['a.md'], /is not a SKILL\.md/],
-    [['--target', 'nope'], /--target must be of spec, .*, all, not "nope"/],
-    [['--target', 'codx'], /--target must be of spec, .*, not "codx", did you mean "codex"\?$/m],
+    [['--target', 'nope'], /--target must be one of spec, .*, all, not "nope"/],
+    [['--target', 'codx'], /--target must be one of spec, .*, not "codx", did you mean "codex"\?$/m],
     [['--format', 'xml'], /'xml' is invalid\. Allowed choices are text, json, sarif, github/],
     [['--max-warnings', '-1'], /'--max-warnings <N>' argument '-1' is invalid\. It must be a whole number/],
     [['--watch', '--write-baseline'], /'--watch' cannot be used with option '--write-baseline'/],
@@ -133,7 +133,7 @@ t.test('K79: wrong use, and a path without skills, exit with 2', async (t) => {
     [['group/inner', '--write-baseline'], /needs --baseline/],
     [['--watch', '--format', 'json'], /'--watch' cannot be used with option '--format <FORMAT>'/],
     [['--watch', '--fix'], /'--watch' cannot be used with option '--fix'/],
-    [['--watch', 'git+https://git.example/a.git'], /--watch is for folders, and not for addresses of sources/]
+    [['--watch', 'git+https://git.example/a.git'], /--watch takes folders, not addresses of sources/]
   ] as const) {
     const { code, out, errors } = await run(cwd, ...argv)
     t.strictSame([code, out], [2, ''], argv.join(' '))
@@ -171,14 +171,14 @@ t.test('K4, K79: what is left out is named, and --allow-links takes links as ser
   })
   const allowed = join(cwd, 'real')
   const hint =
-    `'linked' is left out, since the link leads out of the folder: --allow-links ${join(allowed, 'linked')} allows it`
+    `'linked' is skipped, since the link leads out of the folder: --allow-links ${join(allowed, 'linked')} allows it`
   t.match(await run(cwd, 'only'), {
     code: 2, out: '', errors: `skillserve: ${hint}\nskillserve: 'only' has no skills: no folder in it has a SKILL.md\n`
   })
   const mixed = await run(cwd, 'mixed', '--format', 'json')
   t.equal(mixed.code, 0)
   t.strictSame(JSON.parse(mixed.out).skills.map((each: { readonly skill_name: string }) => each.skill_name), ['good'])
-  const lines = [/^skillserve: 'a\\nb' is left out, /, /^skillserve: 'gone' is left out, /, `skillserve: ${hint}`]
+  const lines = [/^skillserve: 'a\\nb' is skipped, /, /^skillserve: 'gone' is skipped, /, `skillserve: ${hint}`]
   t.match(mixed.errors.trimEnd().split('\n').sort(), lines)
   t.match(await run(cwd, 'only', '--allow-links', 'real'), { code: 0, out: /^1 skill: no findings/, errors: '' })
   writeFileSync(join(cwd, 'real/linked/SKILL.md'), `\uFEFF${skillText('linked')}`)
@@ -580,7 +580,7 @@ t.test('K79: SARIF has a result for each finding, and says how many code scannin
       {
         executionSuccessful: true,
         toolExecutionNotifications: [
-          { level: 'warning', message: { text: /^1 more findings are left out: code scanning takes 25000 in a run$/ } }
+          { level: 'warning', message: { text: /^1 more findings are skipped: code scanning accepts 25000 in a run$/ } }
         ]
       }
     ]

@@ -101,7 +101,7 @@ t.test('K79: --fix leaves links, large files, other encodings and files that nee
   const { errors } = await run(cwd, '.', '--fix')
   t.strictSame(inodes(), before)
   t.match(errors,
-    /^skillserve: left\/SKILL\.md: the frontmatter is left as it is: .*\nskillserve: fixed plain\/SKILL\.md\n[^]*\n\+text\n$/)
+    /^skillserve: left\/SKILL\.md: the frontmatter is unchanged: .*\nskillserve: fixed plain\/SKILL\.md\n[^]*\n\+text\n$/)
   t.equal(readFileSync(join(cwd, 'plain/SKILL.md'), 'utf8'), 'text\n', 'without frontmatter')
 })
 
@@ -125,7 +125,7 @@ t.test('K79: --fix goes on behind a skill that needs nothing, and its lines stee
   const { code, out, errors } = await run(cwd, 's\u001b', '--fix', '--dry-run')
   t.equal(code, 1)
   t.match(out, /^--- "s\\033\/c\/SKILL\.md"\n[^]*\n-description: a: \\u001bc\n/)
-  t.match(errors, /s\\u001b\/d\/SKILL\.md: the frontmatter is left as it is/)
+  t.match(errors, /s\\u001b\/d\/SKILL\.md: the frontmatter is unchanged/)
   t.notMatch(out + errors, /[^\P{Cc}\n]/u)
 })
 
@@ -144,7 +144,7 @@ t.test('K79: --fix leaves frontmatter alone of which a part is not read, and say
   for (const flags of [['--fix', '--dry-run'], ['--fix']]) {
     const { errors, out } = await run(cwd, ...flags)
     t.match(errors,
-      /^(?:skillserve: )?skills\/bad\/SKILL\.md: the frontmatter is left as it is: line 2 of SKILL\.md is not .*\n$/)
+      /^(?:skillserve: )?skills\/bad\/SKILL\.md: the frontmatter is unchanged: line 2 of SKILL\.md is not .*\n$/)
     if (flags.length > 1) t.equal(out, '')
   }
   t.equal(readFileSync(join(cwd, 'skills/bad/SKILL.md'), 'utf8'), text)

@@ -179,7 +179,7 @@ t.test('K79: YAML on which readers disagree is one finding, with its line, the r
     plain(value, type, ['name: demo', D, 'metadata:', `  a: ${value}`], 5)
   const row = (line: number, what: string, fix: string, ...lines: readonly string[]) =>
     ({ lines, line, message: `line ${line} of SKILL.md has ${what}`, fix })
-  const escape = (value: string) => row(3, `the escape '${value}', which is no whole character: some readers refuse it`,
+  const escape = (value: string) => row(3, `the escape '${value}', which is not a complete character: some readers refuse it`,
     'Write the character itself', 'name: demo', `description: "${value}"`)
   const refused = 'a character that some readers refuse, or take for a line end'
   for (const { lines, line, message, fix } of [
@@ -192,18 +192,18 @@ t.test('K79: YAML on which readers disagree is one finding, with its line, the r
     plain('y', 'true or false', ['name: demo', D, 'y: x'], 4),
     ...['\\ud83d', '\\U00110000'].map(escape),
     row(4, 'an anchor or a tag', "Remove the word that begins with '&' or '!'", 'name: demo', D, 'license: !!str 5'),
-    row(4, 'a tab', 'Write blanks instead of the tab', 'name: demo', D, 'license: a\tb'),
+    row(4, 'a tab', 'Write spaces instead of the tab', 'name: demo', D, 'license: a\tb'),
     row(4, "a key after '?'", "Write the key without '?'", 'name: demo', D, '? license', ': MIT'),
     row(3, "'---' or '...', where some readers end the frontmatter", 'Write it in another way', 'name: demo',
       'description: a --- b'),
     ...['\f', '\x85', '\u2028', '\u2029', '\x7f'].map((character) => row(4, refused, 'Remove the character',
       'name: demo', D, `# a${character}b`)),
     row(1, 'a byte order mark', 'Save SKILL.md as UTF-8 without a byte order mark', '\uFEFF---', 'name: demo', D),
-    row(1, "blanks after its '---'", "Remove the blanks after '---'", '--- ', 'name: demo', D),
+    row(1, "spaces after its '---'", "Remove the spaces after '---'", '--- ', 'name: demo', D),
     {
       lines: ['name: demo', D, 'license: MIT', 'license: BSD'],
       line: 5,
-      message: /^the key 'license' is there twice/,
+      message: /^the key 'license' occurs twice/,
       fix: 'Remove one of the two'
     }
   ]) {
@@ -397,7 +397,7 @@ t.test('K79: each finding about the main file says where', async (t) => {
 t.test('K79: what is too large for uploads is said with its files and bytes', async (t) => {
   const { findings } = await verdictsFor({ ...GOOD, files: { 'large.bin': 40_000_000 } })
   t.match(findings.find(({ code }) =>
-    code === 'upload_too_large'), { message: /^the skill has 2 files and 40,000,\d{3} bytes, more than uploads take$/ })
+    code === 'upload_too_large'), { message: /^the skill has 2 files and 40,000,\d{3} bytes, more than uploads accept$/ })
 })
 
 t.test('K86: a folder of skills among skills says so', async (t) => {

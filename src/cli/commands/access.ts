@@ -29,7 +29,7 @@ export const run: RunCommand<Options> = async ({ positionals: [name = '', ...pos
     await fetchSources(roots.sources, context)
     await skills.initialize()
     for (const { name, state } of skills.roots.map(({ status }) => status)) {
-      if (state !== 'ok') warn(`the folder ${name} ${ROOT_PROBLEMS[state]}: none of its skills is known`)
+      if (state !== 'ok') warn(`folder "${name}" ${ROOT_PROBLEMS[state]}; its skills are unknown`)
     }
     if (caller !== undefined) {
       const { summary, rows } = describeCaller(policy, skills, caller)

@@ -46,7 +46,7 @@ export const run: RunCommand<Options> = async ({ positionals: [out = '', ...posi
     const quarantined = trust?.quarantinedIn(sources.roots.map(({ name }) => name), Infinity)?.first ?? []
     // An empty list does not overwrite an earlier export, unless skills are quarantined.
     if ((await service.list()).length === 0 && quarantined.length === 0) {
-      const remedy = caller === undefined ? ', --as NAME exports what another caller sees' : ''
+      const remedy = caller === undefined ? '; --as NAME exports what another caller sees' : ''
       const reason = accessFile === undefined ? '' : `: ${caller ?? 'anonymous'} sees none by the access file${remedy}`
       throw new ConfigError(`there are no skills to export${reason}`)
     }
@@ -61,7 +61,7 @@ export const run: RunCommand<Options> = async ({ positionals: [out = '', ...posi
     const refused = quarantined.filter(({ name }) => !served.has(name))
       .map(({ name, message }) => ({ name, reason: `quarantined: ${message}` }))
     const leftOut = [...report.leftOut, ...refused]
-    for (const { name, reason } of leftOut) print(`left out: ${name}: ${reason}\n`)
+    for (const { name, reason } of leftOut) print(`skipped: ${name}: ${reason}\n`)
     const changes = `${grouped(report.written)} changed, ${grouped(report.removed)} removed`
     print(`${counted(report.skills, 'skill')} in ${grouped(report.files)} files: ${changes}\n`)
     return report.skills === 0 || leftOut.length > 0 ? 1 : 0

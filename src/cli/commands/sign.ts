@@ -26,7 +26,7 @@ export const run: RunCommand<Options> = async ({ positionals, options }, context
     })
   }
   const key = parseSigningKey(await read(keyFile), chainFile === undefined ? undefined : await read(chainFile))
-  if (positionals.some(isAddress)) throw new ConfigError('sign is for folders, and not for addresses of sources')
+  if (positionals.some(isAddress)) throw new ConfigError('sign takes a folder, not the address of a source')
   const env = { LINK_TARGETS: context.env['LINK_TARGETS'] }
   await withSkills({ positionals, options }, { ...context, env }, async (opened) => {
     for (const { folder, skills, names } of opened) {

@@ -18,9 +18,9 @@ export const run: RunCommand<Options> = async ({ positionals: [name = ''], optio
   const { group: groups = [], scope: scopes = [], expires, link: isLink = false } = options
   if (!NAME.test(name)) throw new ConfigError(`${quote(name)} is not a ${NAME_FORM}`)
   const unfit = groups.find((group) => !GROUP.test(group))
-  if (unfit !== undefined) throw new ConfigError(`${quote(unfit)} is not the name of a group: ${GROUP_FORM}`)
+  if (unfit !== undefined) throw new ConfigError(`${quote(unfit)} is not a name for a group: ${GROUP_FORM}`)
   if (isLink && scopes.length > 0) {
-    throw new ConfigError('a link has no scopes: it opens the discovery documents alone')
+    throw new ConfigError('--scope does not apply to --link: a link opens discovery documents only')
   }
   const secret = createSecret(isLink ? 'link' : 'token')
   const fields = [

@@ -60,7 +60,7 @@ export const run: RunCommand<Options> = async ({ positionals, options }, { cwd, 
       else count(entry)
     }
   }
-  if (damaged > 0) warn(`${counted(damaged, 'line')} skipped: not written by an audit log`)
+  if (damaged > 0) warn(`${counted(damaged, 'line')} skipped: not lines of an audit log`)
   const neverRead = (await namesIn(roots.map((root) => resolve(cwd, root)))).filter((name) => !read.has(name))
   const report = {
     skills: skills.rows, never_read: neverRead, empty_searches: emptySearches.rows, refusals: refusals.rows

@@ -41,7 +41,7 @@ export const run: RunCommand<Options> = async ({ positionals, options }, context
   const chosen = readTargets(options.target)
   const paths = positionals.length === 0 ? [await defaultPath(context.cwd)] : positionals
   if ((options.fix || options.watch) && paths.some(isAddress)) {
-    throw new ConfigError(`--${options.watch ? 'watch' : 'fix'} is for folders, and not for addresses of sources`)
+    throw new ConfigError(`--${options.watch ? 'watch' : 'fix'} takes folders, not addresses of sources`)
   }
   const validateOnce = async (): Promise<number> => {
     const project = await readProjectFile(paths.find((path) => !isAddress(path)) ?? '.', context.cwd)
@@ -57,7 +57,7 @@ function readTargets (given: readonly string[] | undefined): readonly TargetName
   const chosen = given === undefined ? undefined : parseTargets(given.join(','))
   if (chosen === undefined || !('unknown' in chosen)) return chosen
   const near = didYouMean(chosen.unknown, TARGET_WORDS)
-  throw new ConfigError(`--target must be of ${TARGET_WORDS.join(', ')}, not ${quote(chosen.unknown)}${near}`)
+  throw new ConfigError(`--target must be one of ${TARGET_WORDS.join(', ')}, not ${quote(chosen.unknown)}${near}`)
 }
 
 async function report (

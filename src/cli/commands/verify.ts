@@ -38,7 +38,7 @@ export const run: RunCommand<Options> = async ({ positionals, options }, context
     // A single skill is checked alone: other entries of the lock are not missing.
     if (opened.some(({ isOneSkill }) => isOneSkill)) return
     const names = new Set(skills.map(({ name }) => name))
-    const problem = 'the lock names this skill, and no folder has it'
+    const problem = 'the skill is in the lock, but in no folder'
     for (const name of lock?.keys() ?? []) if (!names.has(name)) skills.push({ name, ok: false, problem })
   })
   if (json) {

@@ -113,7 +113,7 @@ function describeValue (source: string, repaired: readonly string[] = []): Parse
 /** @param line counted from 0, after the opening fence */
 function duplicateFinding (source: string, line: number): Finding {
   const [key = ''] = (linesOf(source)[line] ?? '').split(':', 1)
-  const message = `the key ${quote(key.trim())} is there twice: some readers take the last one, others refuse it`
+  const message = `the key ${quote(key.trim())} occurs twice: some readers take the last one, others refuse it`
   return finding('yaml_not_portable', message, 'Remove one of the two', undefined, { line: line + 2, column: 1 })
 }
 

@@ -103,11 +103,11 @@ function diagnoseMissing (bytes: Buffer, fileStart: number): Finding {
   }
   if (bytes.length < DIAGNOSIS_BYTES && LINK_TEXT.test(head)) {
     return finding('main_file_link_text',
-      `SKILL.md holds nothing but the path ${quote(head)}: it was a symbolic link before`,
+      `SKILL.md contains nothing but the path ${quote(head)}: it was a symbolic link before`,
       'Check the repository out with core.symlinks=true, or put a copy of the file there')
   }
   if (MISPLACED_FRONTMATTER.test(head)) {
-    return finding('frontmatter_not_first', 'something stands before the frontmatter of SKILL.md',
+    return finding('frontmatter_not_first', 'there is text before the frontmatter of SKILL.md',
       "Move the opening '---' to the first line of SKILL.md")
   }
   return finding('frontmatter_missing',

@@ -62,7 +62,7 @@ export async function readIgnoreFile (disk: Disk, folder: string): Promise<Ignor
 
 const PROBLEMS: Readonly<Partial<Record<Refusal, string>>> = {
   too_large: `has more than ${MAX_IGNORE_FILE_BYTES} bytes`,
-  permission_denied: 'may not be read by the server'
+  permission_denied: 'cannot be read: permission denied'
 }
 
 /** @param problem why the file cannot be used, as the end of a sentence about it */

@@ -143,7 +143,7 @@ function unreachable ({ refusal, cause }: RefusedError): LeftOutKind | undefined
 }
 
 function throwChanged (what: string): never {
-  throw changed(`${what} went away while its skill was listed`)
+  throw changed(`${what} disappeared while its skill was listed`)
 }
 
 /**

@@ -6,25 +6,25 @@ import type { Finding, ListedFile } from '../shared/skill.ts'
 /** Code, beginning of the message, and fix. */
 const KINDS = {
   outside: [
-    'link_outside', 'links that lead to no file of the skill are left out',
+    'link_outside', 'links that lead to no file of the skill are skipped',
     'Put copies of the files into the skill folder'
   ],
   folder_link: [
-    'link_to_folder', 'links to folders are left out', 'Put the folders themselves there, or links to single files'
+    'link_to_folder', 'links to folders are skipped', 'Put the folders themselves there, or links to single files'
   ],
   special: [
-    'file_special', 'files that are not regular files are left out',
+    'file_special', 'files that are not regular files are skipped',
     'Remove FIFOs, sockets and devices from the skill folder'
   ],
   unreadable: [
-    'file_unreadable', 'the server may not read some files or folders, which are left out',
+    'file_unreadable', 'files and folders that the server has no permission to read are skipped',
     'Give the user that runs the server permission to read them'
   ],
   too_long: [
-    'file_path_too_long', 'files and folders whose paths are too long for the system are left out',
+    'file_path_too_long', 'files and folders whose paths are too long for the system are skipped',
     'Give the folders shorter names, or nest them less deeply'
   ],
-  unnameable: ['file_name_not_utf8', 'files whose names are not UTF-8 are left out', 'Rename them in UTF-8']
+  unnameable: ['file_name_not_utf8', 'files whose names are not UTF-8 are skipped', 'Rename them in UTF-8']
 } as const satisfies Readonly<Record<LeftOutKind, readonly [code: FindingCode, what: string, fix: string]>>
 
 /** Makes one finding for each kind of files that are not in the manifest. */
@@ -70,14 +70,14 @@ export function contentFindings (
   return [
     ...findingOnFiles(
       'file_program', programs, 'the skill has compiled programs, which nobody can review',
-      'Put the source there, or say where the programs come from'
+      'Replace them by their source, or say where they come from'
     ),
     ...findingOnFiles(
-      'file_archive', archives, 'the skill has archives, whose content nobody sees before they are unpacked',
-      'Put the files themselves there'
+      'file_archive', archives, 'the skill has archives, whose content is not checked',
+      'Replace the archives by the files in them'
     ),
     ...findingOnFiles('file_type_mismatch',
-      mismatches, 'the bytes of files are not what their names say',
-      'Put the right files there, or give them names that say what they are')
+      mismatches, 'files have another type than their names say',
+      'Replace the files, or give them the extension of their type')
   ]
 }

@@ -82,7 +82,7 @@ export class Snapshots {
     const walk = known ?? await walkSkill(disk, realPath, filter)
     if (walk.exceededLimit !== undefined) throw new RefusedError(walk.exceededLimit)
     if (ignoreFile === undefined && walk.files.some(({ path }) => path === IGNORE_FILE)) {
-      throw changed('an ignore file came after the skill was read')
+      throw changed('an ignore file was added after the skill was read')
     }
     const cached = this.#cached(skill, walk)
     if (cached !== undefined) return cached

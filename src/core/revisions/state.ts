@@ -187,7 +187,7 @@ export class PresentState extends SkillState {
   async #confirmed (snapshot: Snapshot, isListed: boolean): Promise<Snapshot> {
     await this.#confirmRules()
     for (const { path, digest } of snapshot.manifest.files) this.#confirm(path, digest)
-    if (this.#digests.size > snapshot.manifest.files.length) throw changed('a file went away after it was read')
+    if (this.#digests.size > snapshot.manifest.files.length) throw changed('a file was removed after it was read')
     if (!this.#isKept) return snapshot
     await this.#catalog.kept.keep(this.#found, snapshot, isListed, async ({ path, digest, size_bytes: size }) => {
       const { content } = await this.#catalog.files.read(this.#placeOf(path), size, false)
@@ -212,7 +212,7 @@ export class PresentState extends SkillState {
   /** To be called after a read: a file that was hidden before it was written must stay hidden. */
   async #confirmRules (): Promise<void> {
     if (this.#found.filter === undefined || await this.#catalog.hasSameRules(this.#found)) return
-    throw changed('what is hidden may have changed after the skill was read')
+    throw changed('an ignore file may have changed after the skill was read')
   }
 
   /** @throws {RefusedError} `changed` when the digest differs from that of an earlier read */

@@ -45,9 +45,9 @@ export function failureCodeOf ({ failure }: RootState): string | undefined {
 /** Problems of a root, as the end of a sentence about its folder. */
 export const ROOT_PROBLEMS = {
   indexing: 'is being read for the first time',
-  waiting: 'is not fetched yet',
+  waiting: 'has not been fetched yet',
   missing: 'is missing, or is a file',
-  unreadable: 'may not be read',
+  unreadable: 'cannot be read: permission denied',
   failed: 'cannot be listed'
 } as const satisfies Record<Exclude<RootStatus['state'], 'ok'>, string>
 

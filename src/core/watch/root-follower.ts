@@ -69,7 +69,7 @@ export class RootFollower {
   /** Stops following. Resolves when no comparison is running. */
   async close (): Promise<void> {
     this.#isClosed = true
-    this.#settle.reject(new Error('the skills were closed before the first index'))
+    this.#settle.reject(new Error('SkillManager was closed before the first index'))
     clearTimeout(this.#hintTimer)
     clearTimeout(this.#tickTimer)
     this.#options.root.source?.off('changed', this.#onSourceChanged)

@@ -43,6 +43,6 @@ export function checkOnlyPage (cursor: string | undefined): void {
 }
 
 function invalidCursor (): ProtocolError {
-  const sentence = 'Invalid cursor: use nextCursor of the page before, or none'
+  const sentence = 'Invalid cursor: send nextCursor of the page before, or no cursor'
   return new ProtocolError(ProtocolErrorCode.InvalidParams, sentence)
 }

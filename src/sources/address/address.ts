@@ -44,21 +44,20 @@ export function parseUrl (text: string, protocols: readonly string[]): URL {
   const address = text.replace(/^(?:git|well-known)\+/, '')
   if (SCP_LIKE.test(address)) {
     const form = 'git+ssh://user@host/path, in the configuration file git: ssh://user@host/path'
-    throw new AddressError(`an address of git over SSH is ${form}`)
+    throw new AddressError(`write git over SSH as ${form}`)
   }
-  if (!URL.canParse(address)) throw new AddressError('it is not an address such as https://host/path')
+  if (!URL.canParse(address)) throw new AddressError('not an address such as https://host/path')
   const url = new URL(address)
   const { protocol, username, password } = url
   if (password !== '' || (username !== '' && protocol !== 'ssh:')) {
-    const problem = 'an address with a user name or a password would show a secret'
-    throw new AddressError(`${problem}: give it in the configuration file (auth)`)
+    throw new AddressError('a user name or a password must be in the configuration file (auth), not in the address')
   }
-  if (text.includes('#')) throw new AddressError('what stands behind # has keys of its own here: ref, path, digest')
+  if (text.includes('#')) throw new AddressError('# is not allowed here: use the keys ref, path and digest')
   if (!protocols.includes(protocol)) {
-    throw new AddressError(`it begins with ${protocols.map((each) => `${each}//`).join(' or ')}`)
+    throw new AddressError(`the address must begin with ${protocols.map((each) => `${each}//`).join(' or ')}`)
   }
   if (protocol === 'http:' && !isAtLoopback(url)) {
-    throw new AddressError('http:// is for this machine only: give an https:// address')
+    throw new AddressError('http:// is allowed on this machine only: give an https:// address')
   }
   return url
 }
@@ -90,6 +89,6 @@ export function lastPart (path: string): string {
 /** @throws AddressError for malformed percent-encoding */
 export function decode (text: string): string {
   const decoded = decodePercent(text)
-  if (decoded === undefined) throw new AddressError('the address is not percent-encoded as it should be')
+  if (decoded === undefined) throw new AddressError('the percent-encoding of the address is not valid')
   return decoded
 }

@@ -20,7 +20,7 @@ export async function fetch (
   const file = join(tmp, 'archive')
   const found = `sha256:${(await saveBody(answer, file, MAX_ARCHIVE_BYTES)).sha256}`
   if (digest !== undefined && digest !== found) {
-    throw new SourceError('digest_mismatch', `the archive is ${found}, and not the one that is configured`)
+    throw new SourceError('digest_mismatch', `the archive has the digest ${found}, not the configured one`)
   }
   if (before === found && Object.keys(validators).length === 0) return undefined
   const entries = withoutTopFolder(await unpackArchive(file, join(tmp, 'files'), signal), path)

@@ -62,7 +62,7 @@ export async function unpackArchive (
         checkLink(path, target)
         entries.set(path, { path, kind: 'link', id: target, size: Buffer.byteLength(target), target })
       } else if (type === 'hard link' && linked !== undefined) entries.set(path, { ...linked, path })
-      else if (type === 'hard link') throw refusedEntry(name, 'is a hard link to a file that is not in front of it')
+      else if (type === 'hard link') throw refusedEntry(name, 'is a hard link to a file that does not come before it')
       else if (type !== 'folder') throw refusedEntry(name, `is a ${type}, not a regular file`)
     }
   } catch (error) {
@@ -113,7 +113,7 @@ function zstdDecompressor (): Transform {
   // Node has this function since 22.15, but the types are those of Node 20.
   const { createZstdDecompress: create } = zlib as { readonly createZstdDecompress?: () => Transform }
   if (create !== undefined) return create()
-  throw new ArchiveError('bad_archive', 'the archive is compressed with zstd, which Node 22.15 or later unpacks')
+  throw new ArchiveError('bad_archive', 'the archive is compressed with zstd, which needs Node 22.15 or later')
 }
 
 async function * zipItems (archive: string): AsyncGenerator<Item> {

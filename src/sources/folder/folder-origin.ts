@@ -80,7 +80,7 @@ export class FolderOrigin extends EventEmitter<{ changed: [] }> implements Origi
 
   async #search (tree: DiskTree, signal: AbortSignal): Promise<void> {
     const { folder: { layout, name, path: top, include, exclude, prefix = '' } } = this.#options
-    const options = { layout, name, include, exclude, prefix, where: `the folder ${name}` }
+    const options = { layout, name, include, exclude, prefix, where: `folder "${name}"` }
     const found = await findSkills(tree, options)
     const rules = (await readIgnoreFile(tree.disk, tree.root))?.rules
     const packages = found.packages.filter((path) => rules?.hides(path, false) !== true)
@@ -138,7 +138,7 @@ export class FolderOrigin extends EventEmitter<{ changed: [] }> implements Origi
     if (this.folders === undefined && folders !== undefined) {
       const { layout, left_out: leftOut } = this.report
       const details = { source: name, path, layout, skills: folders.size, leftOut: leftOut?.count ?? 0 }
-      log.info(details, 'a folder was searched for skills')
+      log.info(details, 'searched a folder for skills')
     }
     this.folders = folders
     // Also if the list is the same: files in the skills may have changed.
@@ -159,11 +159,11 @@ function asFolderError (cause: unknown): SourceError {
   if (cause instanceof SourceError || !isOfDisk) return asSourceError(cause)
   const refused = asRefused(cause)
   switch (refused.refusal) {
-    case 'not_found': return new SourceError('not_found', 'it is not there', { cause })
-    case 'permission_denied': return new SourceError('auth_failed', 'it may not be read by the server', { cause })
+    case 'not_found': return new SourceError('not_found', 'it does not exist', { cause })
+    case 'permission_denied': return new SourceError('auth_failed', 'permission denied', { cause })
     default: {
       const reason = errorCode(refused.cause) || refused.refusal
-      return new SourceError('disk', `its disk does not answer as it should (${reason})`, { cause })
+      return new SourceError('disk', `its disk failed (${reason})`, { cause })
     }
   }
 }

@@ -99,7 +99,7 @@ export async function wholeOutput (output: AsyncIterable<Buffer>): Promise<Buffe
   let size = 0
   for await (const chunk of output) {
     size += chunk.length
-    if (size > MAX_OUTPUT_BYTES) throw new SourceError('too_large', 'git lists more than can be read')
+    if (size > MAX_OUTPUT_BYTES) throw new SourceError('too_large', 'the repository has too many files or refs')
     chunks.push(chunk)
   }
   return Buffer.concat(chunks)
@@ -146,7 +146,7 @@ function environmentOf ({ protocol = '', config = [], sshCommand, env }: GitOpti
 }
 
 const TOO_LARGE = 'the repository is larger than 512 MiB, or needs more than 2 GiB of memory'
-const UNREACHABLE = 'the host cannot be reached, or breaks off'
+const UNREACHABLE = 'the host cannot be reached, or closed the connection'
 
 /** Error codes by patterns in git's messages, tried in this order. The log has git's own last lines. */
 const CLASSES: ReadonlyArray<readonly [code: SourceErrorCode, sentence: string, pattern: RegExp]> = [
@@ -155,11 +155,11 @@ const CLASSES: ReadonlyArray<readonly [code: SourceErrorCode, sentence: string, 
     /^(?!remote:).*no space left|^(?:fatal: |error: |\/).*: permission denied$/im],
   ['host_key', 'the key of the SSH host is not in the known hosts (auth.known_hosts_file)', /host key|HOST IDENTIFI/i],
   ['ref_not_found', 'the host has no such branch, tag or commit', /remote ref|not our ref|unadvertised object/i],
-  ['redirected', 'the address redirects, and credentials do not follow: give the address that it leads to',
+  ['redirected', 'the address redirects, and credentials are not sent on: give the address that it leads to',
     /returned error: 30\d|redirect/i],
-  ['auth_failed', 'the repository may not be read: check the credentials, and the owner of a local repository',
+  ['auth_failed', 'no permission to read the repository: check the credentials, and the owner of a local repository',
     /authentication failed|could not read (?:username|password)|denied|dubious ownership|returned error: 40[13]/i],
-  ['not_found', 'there is no such repository, or the service may not read it',
+  ['not_found', 'there is no such repository, or no permission to read it',
     /returned error: 4(?:04|10)|does not (?:appear|exist)|not found/i],
   ['refused_tree', 'git refuses an object of the repository', /fsck error|bad object/i],
   ['too_large', TOO_LARGE, /out of memory|realloc failed|cannot allocate|file too large|file size limit|signal 25/i],

@@ -53,7 +53,7 @@ async function readBlobs<T extends { readonly entry: SourceEntry }> (
       const head = `${id} blob ${size}\n`
       const bytes = await take(head.length + size + 1)
       if (bytes.toString('latin1', 0, head.length) !== head) {
-        throw new DamagedStoreError('disk', 'the store lacks files of the commit')
+        throw new DamagedStoreError('disk', 'the copy of the repository lacks files of the commit')
       }
       await use(blob, bytes.subarray(head.length, -1))
     }

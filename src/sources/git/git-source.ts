@@ -63,7 +63,7 @@ export async function fetch (source: GitSource, options: FetchOptions): Promise<
   const commit = (await run(tip, wholeOutput)).toString().trim()
   const isPinned = COMMIT_ID.test(label)
   if (isPinned && commit !== label) {
-    throw new SourceError('ref_not_found', 'the host gave another commit than the one that was asked for')
+    throw new SourceError('ref_not_found', 'the host sent another commit than the configured one')
   }
   const algorithm = commit.length === SHA256_LENGTH ? 'sha256' : 'sha1'
   const revision = `${isPinned ? '' : `${label}@`}${algorithm}:${commit}`
@@ -87,8 +87,8 @@ async function resolveRef ({ ref, url }: GitSource, remote: Remote) {
     if (commit !== undefined) return { name, label: ref ?? branch, commit }
   }
   throw new SourceError('ref_not_found', ref === undefined
-    ? 'the host shows no default branch: the repository is empty, or a branch has to be given as ref'
-    : `the host has no branch or tag ${JSON.stringify(ref)}; a commit is given by its full id`)
+    ? 'the repository is empty, or has no default branch: give a branch as ref'
+    : `the host has no branch or tag ${JSON.stringify(ref)}; give a commit by its full id`)
 }
 
 /** Returns what every call to the host needs. Credentials are read for each fetch. */
@@ -109,7 +109,7 @@ async function authorities (folder: string, env: Environment): Promise<Array<rea
   const extra = env['NODE_EXTRA_CA_CERTS']
   if (!extra) return []
   const text = await readFile(extra, 'utf8').catch((error: unknown) => {
-    throw new SourceError('tls', `the file of NODE_EXTRA_CA_CERTS cannot be read (${reasonOf(error)})`)
+    throw new SourceError('tls', `the file in NODE_EXTRA_CA_CERTS cannot be read (${reasonOf(error)})`)
   })
   const path = join(folder, 'authorities.pem')
   await writeFile(path, [...rootCertificates, text].join('\n'))

@@ -132,7 +132,7 @@ export function isInsideAddress (address: string): boolean {
 }
 
 function insideError (): SourceError {
-  return new SourceError('redirected', 'the host names an address inside of this network')
+  return new SourceError('redirected', 'the host leads to an address inside this network')
 }
 
 /** Returns the headers that make the next request conditional. */

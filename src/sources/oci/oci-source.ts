@@ -64,7 +64,7 @@ export async function fetch (source: OciSource, options: FetchOptions): Promise<
   }
   const gone = [...entries.keys()].find((path) => WHITE_OUT.test(path))
   if (gone !== undefined) {
-    const problem = `${quotePath(gone)} takes away what another layer has`
+    const problem = `${quotePath(gone)} removes a file of another layer`
     throw new SourceError('refused_tree', `the artifact is refused: ${problem}`)
   }
   const revision = isPinned ? digest : `${reference}@${digest}`
@@ -94,7 +94,7 @@ async function layersOf (registry: Registry, digest: string): Promise<readonly L
 
 function manifestLayers ({ schemaVersion, layers }: JsonObject): Layer[] {
   if (schemaVersion !== 2 || !Array.isArray(layers)) {
-    throw new SourceError('bad_answer', 'the registry gives no manifest of schema 2')
+    throw new SourceError('bad_answer', 'the manifest of the artifact is not of schema version 2')
   }
   if (layers.length > MAX_LAYERS) throw tooLarge(`${MAX_LAYERS} layers`)
   return layers.filter(isJsonObject).flatMap((layer): Layer[] => {

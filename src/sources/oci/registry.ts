@@ -101,13 +101,13 @@ export function createRegistry (source: OciSource, env: Environment, signal: Abo
     const granted = parseObject(bytes.toString(), 'the token of the registry')
     const bearer = granted['token'] ?? granted['access_token']
     if (typeof bearer === 'string' && /^[\x21-\x7e]+$/.test(bearer)) return { authorization: `Bearer ${bearer}` }
-    throw new SourceError('auth_failed', 'the registry gives no token')
+    throw new SourceError('auth_failed', 'the registry sent no token')
   }
 }
 
 function requireSame (found: string, digest: string): void {
   if (found === digest) return
-  throw new SourceError('digest_mismatch', `the registry gives other bytes than those of ${digest}`)
+  throw new SourceError('digest_mismatch', `the registry sent bytes that do not match ${digest}`)
 }
 
 /** Known realms on another host than their registry, of the same operator. */

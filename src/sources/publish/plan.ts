@@ -44,7 +44,7 @@ export async function planOf (
     const files = await tree.below(path)
     for (const { entry } of files) {
       bytes += entry.size
-      if (isUnwritable(entry)) refuse('refused_tree', `no disk can hold ${quotePath(entry.path)}`)
+      if (isUnwritable(entry)) refuse('refused_tree', `no disk can store ${quotePath(entry.path)}`)
       if (entry.size > MAX_FILE_BYTES) {
         refuse('too_large', `${quotePath(entry.path)} is larger than ${MAX_FILE_BYTES} bytes`)
       }

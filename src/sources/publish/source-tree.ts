@@ -69,14 +69,14 @@ export function checkEntries (entries: readonly SourceEntry[], where: string, is
   const names = new Set<string>()
   for (const entry of entries) {
     const { path } = entry
-    const problem = pathProblem(path) ?? (isSkill && isUnwritable(entry) ? 'fits on no disk' : undefined)
+    const problem = pathProblem(path) ?? (isSkill && isUnwritable(entry) ? 'cannot be stored on any disk' : undefined)
     if (problem !== undefined) refuse(path, problem)
-    if (names.has(path)) refuse(path, 'is there twice')
+    if (names.has(path)) refuse(path, 'occurs twice')
     names.add(path)
   }
   for (const { path } of entries) {
     const both = foldersAbove(path).find((folder) => names.has(folder))
-    if (both !== undefined) refuse(both, 'is a file and a folder')
+    if (both !== undefined) refuse(both, 'is both a file and a folder')
   }
 }
 
@@ -88,7 +88,7 @@ export function pathProblem (path: string): string | undefined {
   if (path.includes('\0') || !path.isWellFormed()) return 'is not a file name'
   if (segments.some((segment) => ['', '.', '..'].includes(segment))) return 'leads out of its folder'
   // Such a folder is never served, and no honest source has one.
-  if (segments.some((segment) => segment.toLowerCase() === '.git')) return 'would be a repository of its own'
+  if (segments.some((segment) => segment.toLowerCase() === '.git')) return 'is in a folder .git'
   return undefined
 }
 

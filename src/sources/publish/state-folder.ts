@@ -89,7 +89,7 @@ export class StateFolder {
  */
 export async function checkStateFolder (path: string | undefined, served: readonly string[]): Promise<void> {
   if (!path) {
-    throw new AddressError('this user has no home folder to keep state in: --state-dir or STATE_DIR names a folder')
+    throw new AddressError('this user has no home folder to keep state in; set --state-dir or STATE_DIR')
   }
   await checkNotServed(path, SETTING, served)
 }
@@ -113,5 +113,5 @@ async function removeUnused (parent: string): Promise<void> {
 /** Makes the error that an operator gets for one of the disk at the start. */
 export function unwritable (path: string, error: unknown): AddressError {
   const problem = `the state folder ${path} cannot be written (${reasonOf(error)})`
-  return new AddressError(`${problem}: --state-dir or STATE_DIR chooses another`)
+  return new AddressError(`${problem}; choose another with --state-dir or STATE_DIR`)
 }

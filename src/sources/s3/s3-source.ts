@@ -39,7 +39,7 @@ type Bucket = Awaited<ReturnType<typeof openBucket>>
 /** @throws AddressError for a secret without the id of its key */
 export async function check ({ auth, name }: S3Source): Promise<void> {
   if (auth === undefined || auth.username !== undefined) return
-  throw new AddressError(`the source ${name} needs auth.username: the id of the access key`)
+  throw new AddressError(`source "${name}" needs auth.username: the id of the access key`)
 }
 
 /**
@@ -127,7 +127,7 @@ export async function openBucket (source: S3Source, env: Environment, signal: Ab
         bytes += page.length
         const { found, next } = parsePage(page.toString())
         if (next === token || found.some(({ key }) => !key.startsWith(prefix))) {
-          throw badAnswer('the service lists something else than what was asked for')
+          throw badAnswer('the listing of the bucket does not match the request')
         }
         objects.push(...found)
         if (bytes > MAX_LISTING_BYTES || objects.length > MAX_OBJECTS) {
@@ -168,11 +168,11 @@ export async function openBucket (source: S3Source, env: Environment, signal: Ab
 /** @throws SourceError if the page contradicts itself: a listing that ends too early would remove skills */
 function parsePage (text: string): { readonly found: readonly StoredObject[], readonly next: string | undefined } {
   const listing = XMLValidator.validate(text) === true ? own(parser.parse(text), 'ListBucketResult') : undefined
-  if (!isJsonObject(listing)) throw badAnswer('the service gives no listing')
+  if (!isJsonObject(listing)) throw badAnswer('the host sent no listing of the bucket')
   const { Contents: entries = [], EncodingType: encoding, IsTruncated: more, NextContinuationToken: next } = listing
   const isLast = String(more).toLowerCase() === 'false'
   if (!isLast && (String(more).toLowerCase() !== 'true' || typeof next !== 'string' || next === '')) {
-    throw badAnswer('the service does not say how its listing goes on')
+    throw badAnswer('the listing of the bucket is cut off, without a token for the rest')
   }
   const found = (entries as readonly unknown[]).map((entry) => toObject(entry, encoding === 'url'))
   return { found, next: isLast ? undefined : String(next) }
@@ -184,7 +184,7 @@ function toObject (entry: unknown, isEncoded: boolean): StoredObject {
   const size = String(own(entry, 'Size'))
   const decoded = isEncoded ? decodePercent(key.replaceAll('+', ' ')) : key
   if (decoded && /^[\x20-\x7e]+$/.test(etag) && /^\d+$/.test(size)) return { key: decoded, etag, size: Number(size) }
-  throw badAnswer('the service lists an object without a key, tag or size that can be used')
+  throw badAnswer('the listing of the bucket has an object without a valid key, ETag or size')
 }
 
 function changedError (): SourceError {

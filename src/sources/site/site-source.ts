@@ -56,7 +56,7 @@ export async function fetch (source: SiteSource, options: FetchOptions): Promise
   const last = isChanging === true ? await new SiteMirror(source, options, credentials, {}).assemble() : fetched
   const bad = last?.leftOut?.find(({ reason }) => reason !== 'excluded')
   if (last?.files.entries.length !== 0 || bad === undefined) return last
-  const example = `${JSON.stringify(bad.path)} is left out (${bad.reason})`
+  const example = `${JSON.stringify(bad.path)} is skipped (${bad.reason})`
   throw new SourceError('bad_answer', `the site has no skill that can be used: ${example}`)
 }
 
@@ -125,7 +125,7 @@ class SiteMirror {
         if (error.code !== 'not_found') failure ??= error
       }
     }
-    throw failure ?? new SourceError('not_found', 'the site has no index of skills that can be read at this path')
+    throw failure ?? new SourceError('not_found', 'the site has no readable index of skills at this path')
   }
 
   /** Returns an artifact from the cache; if it is missing or may have changed, downloads it first. */
@@ -161,7 +161,7 @@ class SiteMirror {
     const found = `sha256:${saved.sha256}`
     if (digest !== undefined && digest !== found) {
       await rm(file)
-      throw new SourceError('digest_mismatch', 'the site gives other bytes than those of the digest in its index')
+      throw new SourceError('digest_mismatch', 'the site sent bytes that do not match the digest in its index')
     }
     await rename(file, join(cache, found))
     this.#bytes += saved.size
@@ -176,7 +176,7 @@ class SiteMirror {
     try {
       const unpacked = archive === undefined ? files : await unpackArchive(archive.stored ?? '', folder, signal)
       if (!unpacked.some(({ path }) => isMainFile(path))) {
-        throw new SourceError('bad_archive', 'the archive has no SKILL.md at its top')
+        throw new SourceError('bad_archive', 'the archive has no SKILL.md at its top level')
       }
       const entries = unpacked.map((entry) => ({ ...entry, path: `${name}/${entry.path}` }))
       checkEntries(entries, name, true)

@@ -138,9 +138,9 @@ const ORIGINS: Readonly<Record<NonNullable<TrustReport['status']>, Mark>> = {
   valid: ['signed', 'good'],
   unsigned: ['not signed', 'warning'],
   stale: ['changed since it was signed', 'error'],
-  untrusted: ['signed by somebody unknown', 'error'],
+  untrusted: ['signed by an unknown signer', 'error'],
   expired: ['signed with a certificate that has expired', 'error'],
-  invalid: ['signature does not hold', 'error'],
+  invalid: ['signature not valid', 'error'],
   denied: ['denied', 'error']
 }
 

@@ -20,7 +20,7 @@ const STATES = {
   failed: 'cannot be listed'
 } as const
 const WATCHERS = {
-  starting: 'starting', watching: 'following changes', degraded: 'compared at intervals only', off: 'off'
+  starting: 'starting', watching: 'working', degraded: 'failed: folders are compared at intervals', off: 'off'
 } as const
 const SOURCE_STATES = {
   waiting: ['not fetched yet', 'warning'],
@@ -50,11 +50,11 @@ export const page: PageMaker = async ({ request, skills, readiness, addresses })
     main: html`<h1>Status</h1>
 <p class="lead">${mark(isReady ? 'ready' : 'not ready', quality)} – ${counted(count, 'skill')}${errors > 0 && html`,
 <a href="${listAddress(addresses, { choice: 'errors' })}">${grouped(errors)} with errors</a>`}${skipped > 0 && html`,
-${counted(skipped, 'entry', 'entries')} left out: the log names each and says why`}${refused > 0 && html`,
+${counted(skipped, 'entry', 'entries')} skipped: the log names each and says why`}${refused > 0 && html`,
 <a href="#quarantined">${counted(refused, 'skill')} quarantined</a>`}.</p>
 ${reasons.length > 0 && html`<ul class="reasons">${reasons.map((reason) => html`<li>${readable(reason)}</li>`)}</ul>`}
 <section aria-labelledby="roots"><h2 id="roots">Folders</h2>
-${table(['Name', 'Kind', 'State'], ['Skills', 'Left out'], roots.map(({ name, type, state, skills, skipped }) => [
+${table(['Name', 'Kind', 'State'], ['Skills', 'Skipped'], roots.map(({ name, type, state, skills, skipped }) => [
   html`<a href="${listAddress(addresses, { root: name })}"><bdi>${visible(name)}</bdi></a>`,
   type,
   mark(STATES[state], state === 'ok' ? 'good' : state === 'waiting' ? 'warning' : 'error'),
@@ -80,8 +80,8 @@ ${table(['Skill', 'Folder', 'Reason'], [], first.map(({ name, root, code, messag
 function index ({ watcher, failures }: SkillStatus, addresses: Addresses): Html {
   return html`<section aria-labelledby="index"><h2 id="index">Index</h2>
 ${factList([
-  ['Changes on the disk', WATCHERS[watcher.status]],
-  ['How', watcher.mode === 'polling' ? 'by polling' : 'by events of the operating system'],
+  ['File watching', WATCHERS[watcher.status]],
+  ['By', watcher.mode === 'polling' ? 'polling' : 'events of the operating system'],
   watcher.lastError === undefined ? undefined : ['Last error', html`<code>${watcher.lastError}</code>`],
   failures.length === 0 ? undefined : ['Failures', failures.join(', ')]
 ])}
@@ -96,7 +96,7 @@ function sourceRow (source: SourceStatus): readonly Content[] {
     html`<bdi>${visible(name)}</bdi>`,
     kind,
     html`${mark(what, quality)}${error !== undefined && html`<br>${visible(error.message)}${sinceWhen}`}${
-      left !== undefined && html`<br>${counted(left.count, 'entry', 'entries')} left out`}`,
+      left !== undefined && html`<br>${counted(left.count, 'entry', 'entries')} skipped`}`,
     revision !== undefined && html`<code>${visible(revision.replace(LONG_HASH, '$1'))}</code>`,
     checked === undefined ? 'never' : time(checked),
     grouped(source.skills)

@@ -179,7 +179,7 @@
     shown = sentence
     notice.replaceChildren()
     if (sentence === '') return
-    const link = linkTo(location.href, 'Show what is there now')
+    const link = linkTo(location.href, 'Show the current state')
     link.addEventListener('click', (event) => {
       event.preventDefault()
       location.reload()

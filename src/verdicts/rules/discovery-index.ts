@@ -71,7 +71,7 @@ function checkFrontmatter ({ metadata, findings }: CatalogSkill, mainFile: strin
   const frontmatter = CLIENT_FRONTMATTER.exec(text)?.[0]
   if (frontmatter === undefined) {
     return differs("the first line of SKILL.md is not exactly '---'",
-      "Remove the spaces behind the '---' in the first line", 1)
+      "Remove the spaces after the '---' in the first line", 1)
   }
   if (REST_OF_FENCE.test(text.slice(frontmatter.length))) return []
   return differs("a line inside its frontmatter begins with '---'",

@@ -32,7 +32,7 @@ export function fileFindings (subject: Subject): readonly Finding[] {
   }
   if (CONDITIONS.too_large_for_anthropic(subject) || CONDITIONS.too_large_for_openai(subject)) {
     const size = `${counted(paths.length, 'file')} and ${counted(bytesOf(subject), 'byte')}`
-    findings.push(finding('upload_too_large', `the skill has ${size}, more than uploads take`,
+    findings.push(finding('upload_too_large', `the skill has ${size}, more than uploads accept`,
       'Split the skill, or move large files out of it'))
   }
   return findings

@@ -22,7 +22,7 @@ type Marks = ReadonlyArray<readonly [mark: RegExp, what: string, fix: string]>
 
 /** Marks that are not portable anywhere between the fences. */
 const MARKS: Marks = [
-  [/\t/g, 'a tab', 'Write blanks instead of the tab'],
+  [/\t/g, 'a tab', 'Write spaces instead of the tab'],
   [/---|^\.\.\./gm, "'---' or '...', where some readers end the frontmatter", 'Write it in another way'],
   [/^[ -]*\?(?= )/gm, "a key after '?'", "Write the key without '?'"],
   [/^ +(?=[^\s#])/g, 'fields that are indented', 'Begin the fields at the start of the line'],
@@ -31,7 +31,7 @@ const MARKS: Marks = [
 ]
 const FENCE_MARKS: Marks = [
   [/\uFEFF/g, 'a byte order mark', 'Save SKILL.md as UTF-8 without a byte order mark'],
-  [/---(?=[ \t])/g, "blanks after its '---'", "Remove the blanks after '---'"]
+  [/---(?=[ \t])/g, "spaces after its '---'", "Remove the spaces after '---'"]
 ]
 
 /** Values without quotes that some parsers of YAML 1.1 or 1.2 read as text, and others as another type. */
@@ -114,7 +114,7 @@ function constructsOf (event: Event, source: string): Construct[] {
   }
   for (const { 0: escape, index } of style === SCALAR_STYLE.DOUBLE_QUOTED ? value.matchAll(ESCAPE) : []) {
     if (!BAD_ESCAPE.test(escape)) continue
-    const what = `the escape ${quote(escape)}, which is no whole character: some readers refuse it`
+    const what = `the escape ${quote(escape)}, which is not a complete character: some readers refuse it`
     constructs.push({ offset: valueStart + index, what, fix: 'Write the character itself' })
   }
   return constructs

@@ -65,7 +65,7 @@ function shapeOf (source: string, position: Position | undefined): readonly [cod
   if (position === undefined) return []
   const [first = '', ...others] = source.split('\n').slice(position.line - 2)
   if (/^[|>]/.test(first.slice(position.column - 1))) {
-    const shape = "is written as a block behind '|' or '>', of which some validators read only the mark"
+    const shape = "is written as a block after '|' or '>', of which some validators read only the mark"
     return ['description_block_scalar', shape]
   }
   // Blank lines inside a value are line breaks.
