@@ -1,3 +1,3 @@
 import { runFolders } from './helper/suite.ts'
 
-await runFolders('core')
+await runFolders('core', 'core/format')

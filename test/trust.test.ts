@@ -1,3 +1,3 @@
 import { runFolders } from './helper/suite.ts'
 
-await runFolders('trust', 'cli')
+await runFolders('trust')

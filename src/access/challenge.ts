@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
+import { READ_SCOPE } from '../http/callers.ts'
 import { HttpProblem } from '../http/problem.ts'
-import { type IssuerEntry, READ_SCOPE } from './policy.ts'
+import type { IssuerEntry } from './policy.ts'
 
 const METADATA_PATH = '/.well-known/oauth-protected-resource'
 

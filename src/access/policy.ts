@@ -2,11 +2,10 @@ import { LRUCache } from 'lru-cache'
 import { parseYamlFile, type YamlFile } from '../operator/yaml-file.ts'
 import { ConfigError, noSuchRoot, quote } from '../operator/setting.ts'
 import type { Grant, GrantOf, View } from '../core/view.ts'
-import type { Principal, Scope } from '../http/callers.ts'
+import { type Principal, READ_SCOPE } from '../http/callers.ts'
 import { createSubnets, isSubnet } from '../http/request/client-address.ts'
 import { type AccessFile, AccessFileSchema, parseExpiry } from './schema.ts'
 
-export const READ_SCOPE = 'skills:read' satisfies Scope
 export const ANONYMOUS = 'anonymous'
 const AUTHENTICATED = 'authenticated'
 const MAX_VIEWS = 256

@@ -1,8 +1,8 @@
 import { ConfigError, didYouMean, quote } from '../operator/setting.ts'
 import { counted } from '../core/shared/text.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
-import type { Principal } from '../http/callers.ts'
-import { ANONYMOUS, type Policy, READ_SCOPE } from './policy.ts'
+import { type Principal, READ_SCOPE } from '../http/callers.ts'
+import { ANONYMOUS, type Policy } from './policy.ts'
 
 const GROUP_PREFIX = 'group:'
 

@@ -15,6 +15,11 @@ export class ArchiveError extends Error {
   }
 }
 
+/** Returns whether bytes begin like a ZIP archive, be it an empty one. */
+export function isZip (bytes: Buffer): boolean {
+  return ['PK\u0003\u0004', 'PK\u0005\u0006'].includes(bytes.toString('latin1', 0, 4))
+}
+
 export function refusedEntry (name: string, problem: string): ArchiveError {
   return new ArchiveError('bad_archive', `the archive is refused: ${quotePath(name)} ${problem}`)
 }

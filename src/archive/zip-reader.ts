@@ -4,7 +4,7 @@ import { buffer } from 'node:stream/consumers'
 import { crc32 } from 'node:zlib'
 import { type Entry, fromBufferPromise, getFileNameLowLevel, openPromise, type ZipFile } from 'yauzl'
 import { MAX_FILE_BYTES, MAX_LINK_BYTES, MAX_PUBLISHED_BYTES } from '../core/shared/limits.ts'
-import { ArchiveError, ArchiveNames, refusedEntry } from './archive-names.ts'
+import { ArchiveError, ArchiveNames, isZip, refusedEntry } from './archive-names.ts'
 
 /** An archive with more unpacked bytes than this, and more than this multiple of its size, counts as an attack. */
 const UNPACKED_RATIO_FROM_BYTES = 10 * 1_048_576
@@ -38,11 +38,6 @@ export interface ZipItem {
   /** Offset of its packed bytes in the archive. */
   readonly start: number
   readonly entry: Entry
-}
-
-/** Returns whether bytes begin like a ZIP archive, be it an empty one. */
-export function isZip (bytes: Buffer): boolean {
-  return ['PK\u0003\u0004', 'PK\u0005\u0006'].includes(bytes.toString('latin1', 0, 4))
 }
 
 /** Reads untrusted ZIP archives: sources, packages and uploads. Throws ArchiveErrors, and errors of the disk. */

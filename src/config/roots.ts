@@ -4,7 +4,6 @@ import { isAddress } from '../sources/address/address.ts'
 import { checkSources, parseAddress, type RootSpec } from '../sources/kinds.ts'
 import { checkStateFolder, StateFolder } from '../sources/publish/state-folder.ts'
 import { type PreparedSources, Sources, withNames } from '../sources/sources.ts'
-import { readConfigFile } from './config-file.ts'
 import { checkNotServed } from '../operator/files.ts'
 import { homeOf } from '../operator/home.ts'
 import { ConfigError, type Environment } from '../operator/setting.ts'
@@ -64,7 +63,7 @@ export async function checkRoots (config: RootsConfig, env: Environment): Promis
  */
 async function readRoots ({ skillsDirs, personalDir, configFile, layout, linkTargets = [], ...config }: RootsConfig) {
   const specs = skillsDirs.map((text) => toSpec(text, layout))
-  if (configFile !== undefined) specs.push(...await readConfigFile(configFile))
+  if (configFile !== undefined) specs.push(...await (await import('./config-file.ts')).readConfigFile(configFile))
   if (specs.length === 0) throw new ConfigError('the configuration file lists no sources: add one, or name a folder')
   if (personalDir !== undefined) specs.push({ ...toSpec(personalDir, layout), type: 'personal' })
   const served = [...specs.flatMap((spec) => spec.kind === 'folder' ? spec.path : []), ...linkTargets]

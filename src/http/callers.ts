@@ -8,8 +8,10 @@ declare module 'fastify' {
   }
 }
 
-/** The scopes of callers. A route needs `skills:read` unless it names another. */
-export const SCOPES = ['skills:read', 'metrics:read'] as const
+/** The scope that a route needs unless it names another. */
+export const READ_SCOPE = 'skills:read'
+
+export const SCOPES = [READ_SCOPE, 'metrics:read'] as const
 
 export type Scope = typeof SCOPES[number]
 

@@ -10,9 +10,7 @@ import { ValidateQuerySchema, ValidationSchema } from '../schemas/verdicts.ts'
 import { verdictsOf } from '../verdicts/client-verdicts.ts'
 import { parseTargets, TARGET_WORDS, type TargetName } from '../verdicts/targets.ts'
 import { estimateTokens } from '../verdicts/tokens.ts'
-import { ArchiveError } from '../archive/archive-names.ts'
-import { isZip } from '../archive/zip-reader.ts'
-import { subjectOfArchive, subjectOfMainFile } from '../verdicts/upload.ts'
+import { ArchiveError, isZip } from '../archive/archive-names.ts'
 
 const DOCUMENT_TYPES = ['text/markdown', 'text/plain']
 const ARCHIVE_TYPES = ['application/zip', 'application/x-zip-compressed', 'application/octet-stream']
@@ -68,6 +66,7 @@ export const validateRoute: FastifyPluginAsyncTypebox = async (app) => {
     }
     const targets = readTargets(target)
     const isArchive = isZip(body) || /zip/.test(headers['content-type'] ?? '')
+    const { subjectOfArchive, subjectOfMainFile } = await import('../verdicts/upload.ts')
     const read = isArchive ? subjectOfArchive : subjectOfMainFile
     const subject = await read(body, folder).catch((error: unknown) => {
       if (!(error instanceof ArchiveError)) throw error

@@ -249,7 +249,7 @@ t.test('K53: a scan that fails keeps what was there, says so once, and heals', a
   t.equal((await manager.read('a', (skill) => skill.mainFile('SKILL.md'))).utf8, skillText('a'))
   t.match(await freshStatusOf(manager), { ready: true, failures: ['EIO'], roots: [{ state: 'failed', skills: 2 }] })
   t.equal(warnings.length, 1, 'told once')
-  t.match(warnings, [[{ root, err: { code: 'EIO' } }, /could not be listed/]])
+  t.match(warnings, [[{ root, err: { code: 'EIO' } }, /cannot list a skills folder/]])
   disk.intercept = failing('readdir', '/root', 'EMFILE')
   await manager.list()
   t.equal(warnings.length, 2, 'another failure is news')

@@ -144,7 +144,7 @@ t.test('K4: what is skipped is told once, with its target and the setting that w
   t.strictSame(Object.keys(byName).sort(), ['a..b', 'dangling', 'draft', 'new\nline', 'one', 'two'])
   t.equal(skips().length, 6, 'once')
   t.match(byName['one'], { target: join(store, 'one'), setting: `--allow-links ${join(store, 'one')}` })
-  t.match(byName['dangling'], { message: /no folder/, target: 'nothing', setting: undefined })
+  t.match(byName['dangling'], { message: /leads to nothing/, target: 'nothing', setting: undefined })
   t.match((await freshStatusOf(manager)).roots, [{ skills: 1, skipped: 6 }])
 
   relink(join(root, 'one'), '../secret')

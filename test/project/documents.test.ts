@@ -277,6 +277,18 @@ const SPECIFICATION = readFileSync(`${ROOT}docs/specification.md`, 'utf8')
 /** A statement of the specification begins with its id in bold: `- **K12** …`. */
 const STATEMENT = /^- \*\*(K\d+)\*\* /gm
 
+t.test('every test file is one that npm test runs', async (t) => {
+  const files = sourcesBelow('test').filter((file) => file.endsWith('.test.ts'))
+  const suites = files.filter((file) => /^test\/[^/]+$/.test(file))
+  const folders = suites.flatMap((file) => {
+    const [, list = ''] = /runFolders\(([^)]+)\)/.exec(readFileSync(`${ROOT}${file}`, 'utf8')) ?? []
+    return Array.from(list.matchAll(/'([^']+)'/g), ([, folder]) => `test/${folder}`)
+  })
+  const alone = ['test', ...['adversarial', 'figures', 'project', 'replicas'].map((name) => `test/${name}`)]
+  const missing = files.filter((file) => ![...folders, ...alone].includes(dirname(file)))
+  t.strictSame(missing, [])
+})
+
 /** The first argument of a call of `test`, if it begins as a literal: what a template inserts does not matter. */
 const TEST_NAME = /\.test\(\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|`((?:[^`\\]|\\.)*)`)/g
 

@@ -9,9 +9,9 @@ import { pipeline } from 'node:stream/promises'
 import zlib from 'node:zlib'
 import { Parser, type ReadEntry } from 'tar'
 import {
-  ArchiveError, ArchiveNames, checkLink, commonFolder, refusedEntry, withoutMacFiles
+  ArchiveError, ArchiveNames, checkLink, commonFolder, isZip, refusedEntry, withoutMacFiles
 } from '../../archive/archive-names.ts'
-import { checkUnpackedBytes, DAMAGED, isZip, tooLargeFile, ZipReader } from '../../archive/zip-reader.ts'
+import { checkUnpackedBytes, DAMAGED, tooLargeFile, ZipReader } from '../../archive/zip-reader.ts'
 import { MAX_FILE_BYTES } from '../../core/shared/limits.ts'
 import type { SourceEntry } from '../publish/source-tree.ts'
 import { SourceError } from '../source-error.ts'

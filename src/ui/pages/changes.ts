@@ -1,4 +1,3 @@
-import { structuredPatch } from 'diff'
 import { isMainFile } from '../../core/format/main-files.ts'
 import type { SkillState } from '../../core/revisions/state.ts'
 import { RevisionChangedError, SkillError } from '../../core/shared/errors.ts'
@@ -64,11 +63,11 @@ async function compare (
     const paths = changes.filter(({ kind }) => kind === 'changed').slice(0, MAX_COMPARED_FILES).map(({ path }) => path)
     const textsIn = (revision: string) => skills.at(revision).read(name, (state) => readTexts(state, paths))
     const [old, now] = [await textsIn(from), await textsIn(after.revision)]
-    return changes.map((change) => {
+    return await Promise.all(changes.map(async (change) => {
       const [oldText, newText] = [old.get(change.path), now.get(change.path)]
       const isCompared = oldText !== undefined && newText !== undefined
-      return { ...change, difference: isCompared ? renderDiff(oldText, newText) : undefined }
-    })
+      return { ...change, difference: isCompared ? await renderDiff(oldText, newText) : undefined }
+    }))
   } catch (error) {
     if (error instanceof RevisionChangedError) return undefined
     throw error
@@ -156,8 +155,9 @@ function file ({ kind, path }: FileChange, name: string, addresses: Addresses): 
 }
 
 /** Renders the differences between two texts, line by line; returns undefined if there are too many. */
-function renderDiff (before: string, after: string): Html | undefined {
+async function renderDiff (before: string, after: string): Promise<Html | undefined> {
   if (before === after) return note('The text is the same: the bytes of the file differ in their encoding.')
+  const { structuredPatch } = await import('diff')
   const patch = structuredPatch('', '', before, after, '', '', { context: CONTEXT_LINES, maxEditLength: MAX_EDITS })
   if (patch === undefined) return undefined
   const hunks = patch.hunks.map(({ newStart, lines }) =>

@@ -1,9 +1,9 @@
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { createRepository, type Repository, skillFiles, startGitHost, startTeam } from '../helper/git.ts'
-import { skillText } from '../helper/skills.ts'
-import { openSources, sourceAt } from '../helper/sources.ts'
+import { createRepository, type Repository, skillFiles, startGitHost, startTeam } from '../../helper/git.ts'
+import { skillText } from '../../helper/skills.ts'
+import { openSources, sourceAt } from '../../helper/sources.ts'
 
 /** A blob in a repository. */
 function blob ({ git }: Repository, content: string | Buffer): string {

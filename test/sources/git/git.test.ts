@@ -2,12 +2,12 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { createMetrics } from '../../src/observe/metrics.ts'
-import { DamagedStoreError, gitError, runGit, wholeOutput } from '../../src/sources/git/git-command.ts'
-import { SOURCE_KINDS } from '../../src/sources/kinds.ts'
-import { createRepository, skillFiles, startGitHost, startTeam } from '../helper/git.ts'
-import { skillText, startManager, textOf } from '../helper/skills.ts'
-import { openSources, sourceAt } from '../helper/sources.ts'
+import { createMetrics } from '../../../src/observe/metrics.ts'
+import { DamagedStoreError, gitError, runGit, wholeOutput } from '../../../src/sources/git/git-command.ts'
+import { SOURCE_KINDS } from '../../../src/sources/kinds.ts'
+import { createRepository, skillFiles, startGitHost, startTeam } from '../../helper/git.ts'
+import { skillText, startManager, textOf } from '../../helper/skills.ts'
+import { openSources, sourceAt } from '../../helper/sources.ts'
 
 /** Where the only source keeps its state. */
 function folderOf (stateDir: string): string {

@@ -4,18 +4,18 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import t, { type Test } from 'tap'
-import { sha256 } from '../../src/core/shared/digest.ts'
-import { readConfigFile } from '../../src/config/config-file.ts'
-import { DISCOVERY_SCHEMA_ID } from '../../src/schemas/well-known.ts'
-import { zipOfTexts } from '../helper/archives.ts'
-import { runHere } from '../helper/command-line.ts'
-import { type FaultServer, serveFolder, startServer } from '../helper/fault-server.ts'
-import { startProcess } from '../helper/process.ts'
-import { hasProgram, startNginx } from '../helper/proxies.ts'
-import { skillText, startManager, textOf, until } from '../helper/skills.ts'
-import { openSources, sourceAt } from '../helper/sources.ts'
+import { sha256 } from '../../../src/core/shared/digest.ts'
+import { readConfigFile } from '../../../src/config/config-file.ts'
+import { DISCOVERY_SCHEMA_ID } from '../../../src/schemas/well-known.ts'
+import { zipOfTexts } from '../../helper/archives.ts'
+import { runHere } from '../../helper/command-line.ts'
+import { type FaultServer, serveFolder, startServer } from '../../helper/fault-server.ts'
+import { startProcess } from '../../helper/process.ts'
+import { hasProgram, startNginx } from '../../helper/proxies.ts'
+import { skillText, startManager, textOf, until } from '../../helper/skills.ts'
+import { openSources, sourceAt } from '../../helper/sources.ts'
 
-const EXAMPLES = fileURLToPath(new URL('../../skills', import.meta.url))
+const EXAMPLES = fileURLToPath(new URL('../../../skills', import.meta.url))
 
 interface Site extends FaultServer {
   /** Bodies by path. */

@@ -1,0 +1,3 @@
+import { runFolders } from './helper/suite.ts'
+
+await runFolders('sources/git', 'sources/site')
