@@ -45,6 +45,8 @@ interface CatalogEvents {
   /** A skill was requested by name, and the index is out of date for it. */
   stale: [skill: SkillRef]
   listed: [root: Root, before: RootState]
+  /** Skills of a root have been compared with the disk. */
+  refreshed: [root: Root]
 }
 
 export interface CatalogOptions {
@@ -207,6 +209,7 @@ export class Catalog extends EventEmitter<CatalogEvents> {
       await yieldIfNeeded()
     }
     this.#commit(root, changes)
+    this.emit('refreshed', root)
     if (names !== undefined || root.isIndexed) return
     root.isIndexed = true
     this.emit('indexed', root)

@@ -10,7 +10,7 @@ import { type CoreLog, SILENT } from './shared/log.ts'
 /** Number of changes that are kept, including those of skills that a view does not see. */
 const MAX_JOURNAL = 8_192
 
-/** Pause before a skill that was being written, or whose disk is slow, is read again, in milliseconds. */
+/** Pause before a skill that was being written, or whose disk is slow, is compared again, in milliseconds. */
 const RETRY_MS = 200
 
 export interface Content {
@@ -74,13 +74,13 @@ export class Ledger extends EventEmitter<{ change: [change: LedgerChange], fille
     if (this.#isStarted) return
     this.#isStarted = true
     this.#followed = this.catalog.roots
-    this.catalog.on('changed', this.#onChanged).on('indexed', this.#onIndexed)
+    this.catalog.on('changed', this.#onChanged).on('indexed', this.#onIndexed).on('refreshed', this.#onRefreshed)
     for (const root of this.#followed) if (root.isIndexed) this.#onIndexed(root)
   }
 
   close (): void {
     this.#isStarted = true
-    this.catalog.off('changed', this.#onChanged).off('indexed', this.#onIndexed)
+    this.catalog.off('changed', this.#onChanged).off('indexed', this.#onIndexed).off('refreshed', this.#onRefreshed)
     for (const root of this.#roots.values()) root.close()
     this.removeAllListeners()
   }
@@ -98,6 +98,8 @@ export class Ledger extends EventEmitter<{ change: [change: LedgerChange], fille
 
   /** A root that is still being prepared is opened when it is in its place. */
   readonly #onIndexed = (root: Root): void => { if (this.#followed.includes(root)) this.#open(root, false) }
+
+  readonly #onRefreshed = (root: Root): void => { this.#roots.get(root)?.tryAgain() }
 
   readonly #onChanged = (changes: readonly IndexChange[]): void => {
     if (this.#followed !== this.catalog.roots) this.#followRoots()
@@ -161,6 +163,7 @@ class RootLedger {
   readonly #changed = new Map<string, Task>()
   readonly #initial = new Set<string>()
   readonly #failed = new Set<string>()
+  #timer: NodeJS.Timeout | undefined
   #isWorking = false
   #isClosed = false
 
@@ -198,12 +201,20 @@ class RootLedger {
     this.#ledger.resolve(name, true)
   }
 
+  /** Reads the skills again whose last read has failed. */
+  tryAgain (): void {
+    for (const name of this.#failed) this.#changed.set(name, {})
+    this.#failed.clear()
+    void this.#work()
+  }
+
   hasUnread (isGranted: (name: string) => boolean): boolean {
     return [...this.#changed.keys(), ...this.#initial, ...this.#failed].some(isGranted)
   }
 
   close (): void {
     this.#isClosed = true
+    clearTimeout(this.#timer)
   }
 
   /** Reads changed skills first, then those present at the start. */
@@ -218,7 +229,7 @@ class RootLedger {
       if (!hasChangedAgain) this.#changed.delete(name)
       this.#initial.delete(name)
       if (this.#root.folders.has(name)) {
-        if (content === undefined) this.#tryAgain(name)
+        if (content === undefined) this.#fail(name)
         // That it was read may be how its change was noticed.
         else this.#set(name, content, task !== undefined || hasChangedAgain)
       }
@@ -258,13 +269,12 @@ class RootLedger {
     }
   }
 
-  #tryAgain (name: string): void {
+  /** A skill that differs from its index fails at each read until it has been compared with the disk. */
+  #fail (name: string): void {
     this.#failed.add(name)
-    setTimeout(() => {
-      if (this.#isClosed || !this.#failed.delete(name)) return
-      this.#ledger.catalog.emit('stale', { root: this.#root, name })
-      this.#changed.set(name, {})
-      void this.#work()
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined
+      for (const name of this.#failed) this.#ledger.catalog.emit('stale', { root: this.#root, name })
     }, RETRY_MS).unref()
   }
 }

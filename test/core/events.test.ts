@@ -188,6 +188,40 @@ t.test('K92: equal skills have an equal revision, with any history, which anybod
   }), { numRuns: 10 })
 })
 
+t.test('K53: a skill that differs from its index is read again after a comparison, not before', async (t) => {
+  const root = join(t.testdir({ root: { a: skill('a'), b: skill('b') } }), 'root')
+  const disk = createFaultyDisk()
+  const manager = await startManager(t, [root], { disk, watcher: false })
+  const { catalog } = manager
+  const heard: string[] = []
+  manager.feed.onChange(({ type, name }) => { heard.push(`${type} ${name}`) })
+  await until(() => manager.feed.revision !== undefined)
+  let release = (): void => {}
+  const blocked = new Promise<void>((resolve) => { release = resolve })
+  let reads = 0
+  let isBlocked = false
+  disk.intercept = async (operation, path) => {
+    if (operation === 'readdir' && path.endsWith('/a')) reads++
+    if (operation !== 'readdir' || !path.endsWith('/b')) return
+    isBlocked = true
+    await blocked
+  }
+  const [first] = catalog.roots
+  if (first === undefined) throw new Error('there is no root')
+  catalog.emit('stale', { root: first, name: 'b' })
+  await until(() => isBlocked)
+  saveAtomically(join(root, 'a/SKILL.md'), skillText('a', 'edited'))
+  const now = catalog.skillsIn(first).get('a')
+  catalog.emit('changed', [{ root: first, name: 'a', before: now, now }])
+  await until(() => reads > 0)
+  await pause(1_000)
+  t.ok(reads <= 2, `${reads} reads`)
+  release()
+  await until(() => heard.includes('changed a'))
+  t.strictSame(heard, ['changed a'])
+  await until(() => manager.feed.revision !== undefined)
+})
+
 t.test('K52 K92: a skill that comes during the first reading is reported, and no id of that time is known', async (t) => {
   const root = t.testdir(Object.fromEntries(numbered(50).map((name) => [name, skill(name)])))
   const skills = await startManager(t, [root])
