@@ -118,7 +118,7 @@ export class View {
     return this.visible.available
   }
 
-  /** Returns the names of skills that match a query, best match first. Throws a `folderError` if there is no root. */
+  /** Finds the names of skills that match a query, best match first. @throws a `folderError` if there is no root */
   async search (query: string): Promise<readonly string[]> {
     await this.list()
     await this.parts.refresher.mostlyIndexed(this.roots)

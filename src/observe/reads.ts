@@ -8,7 +8,7 @@ import { own } from '../core/shared/json.ts'
 import { decodePercent } from '../core/shared/text.ts'
 import { maskSecrets } from '../secrets.ts'
 
-/** What a request, a tool call or an MCP operation reads, for audit log, metrics and traces. */
+/** The read of a request, a tool call or an MCP operation, as audit log, metrics and traces report it. */
 export interface Read {
   readonly event: AuditEvent
   readonly api: string | undefined

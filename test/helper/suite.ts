@@ -4,7 +4,7 @@ import t from 'tap'
 const TEST = new URL('..', import.meta.url)
 
 /** Files that run in processes of their own (`.taprc`), since they take long. */
-const ALONE = /^(?:browser|process|reload)\.test\.ts$/
+export const ALONE = /^(?:browser|process|reload)\.test\.ts$/
 
 /**
  * Runs the test files in these folders of `test`, one after the other, in this process: loading tap and the service

@@ -1,9 +1,10 @@
 import { execFile, spawnSync } from 'node:child_process'
 import { appendFileSync, cpSync, existsSync, readdirSync, readFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { load } from 'js-yaml'
+import { minimatch } from 'minimatch'
 import t from 'tap'
 import { EXAMPLE_SKILL, withErrors } from '../../scripts/example-skill.ts'
 import { withFindings, withTargets } from '../../scripts/finding-codes.ts'
@@ -29,6 +30,7 @@ import { FINDING_EXAMPLES, WITHOUT_EXAMPLE } from '../helper/finding-examples.ts
 import { startProcess } from '../helper/process.ts'
 import { hasProgram, KUSTOMIZATIONS, kustomize } from '../helper/proxies.ts'
 import { skill } from '../helper/skills.ts'
+import { ALONE } from '../helper/suite.ts'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 /** How a document that is packed links to a file that is not. */
@@ -277,16 +279,16 @@ const SPECIFICATION = readFileSync(`${ROOT}docs/specification.md`, 'utf8')
 /** A statement of the specification begins with its id in bold: `- **K12** …`. */
 const STATEMENT = /^- \*\*(K\d+)\*\* /gm
 
-t.test('every test file is one that npm test runs', async (t) => {
+t.test('npm test runs every test file once', async (t) => {
+  const { include } = load(readFileSync(`${ROOT}.taprc`, 'utf8')) as { readonly include: readonly string[] }
   const files = sourcesBelow('test').filter((file) => file.endsWith('.test.ts'))
-  const suites = files.filter((file) => /^test\/[^/]+$/.test(file))
-  const folders = suites.flatMap((file) => {
-    const [, list = ''] = /runFolders\(([^)]+)\)/.exec(readFileSync(`${ROOT}${file}`, 'utf8')) ?? []
-    return Array.from(list.matchAll(/'([^']+)'/g), ([, folder]) => `test/${folder}`)
+  const inSuites = files.filter((file) => dirname(file) === 'test').flatMap((suite) => {
+    const [, list = ''] = /runFolders\(([^)]+)\)/.exec(readFileSync(`${ROOT}${suite}`, 'utf8')) ?? []
+    const folders = Array.from(list.matchAll(/'([^']+)'/g), ([, folder]) => `test/${folder}`)
+    return files.filter((file) => folders.includes(dirname(file)) && !ALONE.test(basename(file)))
   })
-  const alone = ['test', ...['adversarial', 'figures', 'project', 'replicas'].map((name) => `test/${name}`)]
-  const missing = files.filter((file) => ![...folders, ...alone].includes(dirname(file)))
-  t.strictSame(missing, [])
+  const alone = files.filter((file) => include.some((pattern) => minimatch(file, pattern)))
+  t.strictSame([...alone, ...inSuites].sort(), files.sort())
 })
 
 /** The first argument of a call of `test`, if it begins as a literal: what a template inserts does not matter. */

@@ -157,7 +157,7 @@ t.test('K95: a trust file guards a root, and lets it go again; a denied skill is
   await until(async () => await served() === 'signed,unsigned')
   await until(async () => await place() === join(base, 'signed'))
   fs.mkdirSync(join(base, 'new'))
-  t.equal(await served(), 'new,signed,unsigned', 'as fresh as any folder')
+  t.equal(await served(), 'new,signed,unsigned', 'a new folder is listed at once')
 })
 
 t.test('K95: a skill that cannot be copied is refused, and keeps no other from being checked', async (t) => {

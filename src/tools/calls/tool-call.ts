@@ -50,13 +50,8 @@ interface ToolCallHandlerOptions {
   readonly observer?: ToolObserver | undefined
 }
 
-/** A call that has run, or was refused. `counts`: its result counts towards the limit of one request. */
-interface Attempt {
-  readonly call: ToolCall
-  readonly tool: Tool | undefined
-  readonly outcome: ToolOutcome
-  readonly counts: boolean
-}
+/** The result of a call that was refused, as JSON, or the outcome of one that counts towards the limit of a request. */
+type Attempt = string | { readonly call: ToolCall, readonly tool: Tool, readonly outcome: ToolOutcome }
 
 /** Creates the handler of POST /agent/tool-call: JSON in, JSON text out. It throws what `confirmSkill` throws. */
 export function createToolCallHandler ({ registry, log, observer }: ToolCallHandlerOptions): ToolCallHandler {
@@ -83,34 +78,37 @@ export function createToolCallHandler ({ registry, log, observer }: ToolCallHand
       skills, registry, log, fields: { reqId: requestId }, observer, dialect: dialect.name, origin
     }
 
+    const toJson = (call: ToolCall, outcome: ToolOutcome) => JSON.stringify(dialect.writeResult(call, outcome))
     let bytesLeft = MAX_TOOL_RESULTS_BYTES
     const attempt = async (call: ToolCall): Promise<Attempt> => {
       // Without a pause, calls that begin together would read large files in one turn.
       for (let pause = yieldIfNeeded(); pause !== undefined; pause = yieldIfNeeded()) await pause
       const tool = toolOf(call)
       const refusal = bytesLeft < 0 ? RESULT_LIMIT_MESSAGE : await admit?.(tool)
-      const outcome = tool === undefined
-        ? refuseCall(call, refusal ?? call.problem ?? registry.unknownTool(call.name, named), run)
-        : await runTool(tool, call.args, run, call.id, refusal)
-      return { call, tool, outcome, counts: tool !== undefined && refusal === undefined }
+      if (tool === undefined) {
+        const outcome = refuseCall(call, refusal ?? call.problem ?? registry.unknownTool(call.name, named), run)
+        const refused = dialect.writeRefusal?.(call, outcome.text)
+        return refused === undefined ? toJson(call, outcome) : JSON.stringify(refused)
+      }
+      const outcome = await runTool(tool, call.args, run, call.id, refusal)
+      return refusal === undefined ? { call, tool, outcome } : toJson(call, outcome)
     }
-    const write = async ({ call, tool, outcome, counts }: Attempt): Promise<string> => {
-      const refused = tool === undefined ? dialect.writeRefusal?.(call, outcome.text) : undefined
-      if (!counts) return JSON.stringify(refused ?? dialect.writeResult(call, outcome))
+    const write = async (attempted: Attempt): Promise<string> => {
+      if (typeof attempted === 'string') return attempted
+      const { call, tool, outcome } = attempted
       await yieldIfNeeded()
       // JSON is at least as long as its text: a result that cannot fit is not written.
-      const result = outcome.text.length > bytesLeft ? undefined : JSON.stringify(dialect.writeResult(call, outcome))
+      const result = outcome.text.length > bytesLeft ? undefined : toJson(call, outcome)
       bytesLeft = result === undefined ? -1 : bytesLeft - Buffer.byteLength(result)
       if (result !== undefined && bytesLeft >= 0) return result
       const args = isJsonObject(call.args) ? call.args : {}
-      const limited = await registry.refuse(tool as Tool, new ToolLimitError(RESULT_LIMIT_MESSAGE), args, skills)
-      return JSON.stringify(dialect.writeResult(call, limited))
+      return toJson(call, await registry.refuse(tool, new ToolLimitError(RESULT_LIMIT_MESSAGE), args, skills))
     }
     const results: string[] = []
     for (let start = 0; start < calls.length; start += TOOL_CALL_CONCURRENCY) {
       const attempts = await Promise.all(calls.slice(start, start + TOOL_CALL_CONCURRENCY).map(attempt))
       // The limit counts results in the order of the calls, whichever ended first.
-      for (const done of attempts) results.push(await write(done))
+      for (const attempted of attempts) results.push(await write(attempted))
     }
     return { kind: 'answer', json: batch ? `[${results.join(',')}]` : results.join('') }
   }
