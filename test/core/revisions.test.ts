@@ -460,6 +460,20 @@ t.test('K8: what an ignore file hides stays hidden while it cannot be read, and 
   }
 })
 
+t.test('K8 K53: a file is not missing because an ignore file is written at that moment', async (t) => {
+  const base = t.testdir({ demo: skill('demo', { 'b.md': 'b', '.skillignore': '' }) })
+  const disk = createFaultyDisk()
+  const manager = await startManager(t, [base], { disk })
+  let writes = 0
+  disk.intercept = (operation, _path, file) => {
+    if (operation !== 'read' || !file.endsWith('.skillignore') || writes > 0) return
+    fs.writeFileSync(join(base, 'demo/.skillignore'), `#${++writes}\n`)
+  }
+  fs.writeFileSync(join(base, 'demo/.skillignore'), '# edited\n')
+  t.equal(await textOf(() => manager.read('demo', (skill) => skill.file('b.md'))), 'b')
+  t.equal(writes, 1)
+})
+
 function write (path: string, content: string | Buffer): void {
   fs.mkdirSync(dirname(path), { recursive: true })
   fs.writeFileSync(path, content)

@@ -20,6 +20,9 @@ const DEMO: Readonly<Record<string, string | Buffer>> = {
   'SKILL.md': '# Demo\n',
   'a.md': 'é\n',
   'latin.md': Buffer.from('caf\xe9\n', 'latin1'),
+  'latin.xyzzy': Buffer.from('caf\xe9\n', 'latin1'),
+  'large-latin.xyzzy': Buffer.alloc(MAX_BUFFERED_FILE_BYTES + 1, 'caf\xe9\n', 'latin1'),
+  'larger-latin.xyzzy': Buffer.alloc(MAX_HASHED_FIRST_BYTES + 1, 'caf\xe9\n', 'latin1'),
   'utf16.txt': Buffer.from('\uFEFFhé', 'utf16le'),
   'page.html': '<script>alert(1)</script>',
   'pic.svg': SVG,
@@ -56,6 +59,15 @@ function digest (bytes: Buffer | string): string {
 
 t.test('one service', async (t) => {
   const service = await buildService(t, { files: FILES })
+
+  t.test('K43 K44: Latin-1 under an unknown extension is text, in the manifest and in the answer', async (t) => {
+    const { files } = (await service.fetch(base)).json() as { readonly files: ReadonlyArray<Record<string, unknown>> }
+    for (const path of ['latin.xyzzy', 'large-latin.xyzzy', 'larger-latin.xyzzy']) {
+      const answer = await service.fetch(`${base}/${path}`, { method: 'HEAD' })
+      t.equal(answer.headers.get('content-type'), 'text/plain', path)
+      t.match(files.find((file) => file['path'] === path), { media_type: 'text/plain' })
+    }
+  })
 
   t.test('K44: each file goes out under its media type, text with its charset only if it is UTF-8', async (t) => {
     const table = {

@@ -3,6 +3,7 @@ import { createCoalescer } from '../shared/async.ts'
 import { MAX_SKILL_BYTES } from '../shared/limits.ts'
 import { startsAsUtf8 } from './decode.ts'
 import { checksumsOf, type FileChecksums, FileContent } from './file-content.ts'
+import { fileKind, type FileKind } from './file-kind.ts'
 import type { FileStamp } from './file-stamp.ts'
 import type { OpenFile } from './open-file.ts'
 import { type FilePlace, openInside } from './open-inside.ts'
@@ -83,10 +84,10 @@ export class FileCache {
         return { kind: 'content', content: await this.#readContent(file) }
       }
       const known = file.size <= MAX_HASHED_FIRST_BYTES ? await this.checksumsOf(file) : this.#cachedChecksums(file)
-      const { isUtf8, digest } = known ?? { isUtf8: startsAsUtf8(await file.readHead()), digest: undefined }
+      const kinds = known ?? kindsOf(await file.readHead())
       await file.openForReading()
       isOpen = true
-      return new StreamedFile(file, this, isUtf8, digest)
+      return new StreamedFile(file, this, kinds, known?.digest)
     } finally {
       if (!isOpen) await file.close()
     }
@@ -160,6 +161,13 @@ export class FileCache {
   }
 }
 
+type Kinds = Pick<FileChecksums, 'isUtf8' | 'kind'>
+
+/** Judges a file by its first bytes. */
+function kindsOf (head: Buffer): Kinds {
+  return { isUtf8: startsAsUtf8(head), kind: fileKind(head) }
+}
+
 function weightOf ({ bytes }: FileContent): number {
   return bytes.length + WEIGHT_PER_ENTRY
 }
@@ -169,13 +177,16 @@ class StreamedFile {
   readonly size: number
   /** Whether it is UTF-8, judged by the first bytes until all have been read. */
   readonly isUtf8: boolean
+  /** By the first bytes. */
+  readonly fileKind: FileKind | undefined
   readonly #file: OpenFile
   readonly #cache: FileCache
   #digest: string | undefined
 
-  constructor (file: OpenFile, cache: FileCache, isUtf8: boolean, digest: string | undefined) {
+  constructor (file: OpenFile, cache: FileCache, { isUtf8, kind }: Kinds, digest: string | undefined) {
     this.size = Number(file.size)
     this.isUtf8 = isUtf8
+    this.fileKind = kind
     this.#file = file
     this.#cache = cache
     this.#digest = digest

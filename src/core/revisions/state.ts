@@ -204,8 +204,10 @@ export class PresentState extends SkillState {
     return await (kept === undefined ? super.archive(nameOf) : new KeptState(kept).archive(nameOf))
   }
 
+  /** @throws {RefusedError} `changed` when nobody knows which files are hidden: an ignore file was being written */
   #placeOf (path: string): FilePlace {
-    const { root: { disk }, folder, filter } = this.#found
+    const { root: { disk }, folder, filter, mainFiles, refused } = this.#found
+    if (mainFiles.length === 0 && refused?.refusal === 'changed') throw refused
     return { disk, folder: folder.realPath, path, filter }
   }
 

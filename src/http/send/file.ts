@@ -34,14 +34,14 @@ export async function answerFile (
   if (file.kind === 'content') {
     return answerContent(request, reply, file.content, mediaType(path, isTextKind(file.content.kind)))
   }
-  const { size, isUtf8: isText } = file
+  const { size, isUtf8, fileKind } = file
   const close = (): void => { void file.close() }
   try {
     // A conditional request needs the digest, even if a large file has to be read for it.
     const isConditional = CONDITIONS.some((name) => request.headers[name] !== undefined)
     const digest = isConditional ? await file.readDigest() : file.digest
     return answerBytes(request, reply, {
-      contentType: contentType(mediaType(path, isText), isText),
+      contentType: contentType(mediaType(path, isTextKind(fileKind)), isUtf8),
       size,
       etag: digest && strongEtag(digest),
       // Also runs if the body is never read: for HEAD, a 304, or a client that has disconnected.

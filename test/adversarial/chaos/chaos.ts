@@ -87,7 +87,7 @@ export async function runChaos (options: ChaosOptions): Promise<ChaosReport> {
   const { disk } = world
   const { history } = disk
   const places = { linkTarget: LINK_TARGET, folder: disk.folder, bound }
-  const { expected, isRight, meaning, manifests, validSkills } = createOracle({ roots: ROOTS, ...places })
+  const { expected, isRight, meaning, labels, manifests, validSkills } = createOracle({ roots: ROOTS, ...places })
   const oracleOf = ROOTS.map((root) => createOracle({ roots: [root], ...places }))
   const report: ChaosReport = {
     operations: 0,
@@ -225,8 +225,9 @@ export async function runChaos (options: ChaosOptions): Promise<ChaosReport> {
   /** The folder that the name meant at one moment, in its state at another. */
   function isOfTwoMoments (question: Question, said: Said, sent: number): boolean {
     const window = history.since(sent)
-    const named = new Map(window.map(({ disk }) => [meaning(disk, question.name), disk]))
-    return [...named.values()].some((each) => window.some(({ disk }) => isRight(disk, question, said, each)))
+    const disks = window.map(({ disk }) => disk)
+    return distinct(disks, (disk) => meaning(disk, question.name)).some((named) =>
+      disks.some((disk) => isRight(disk, question, said, named)))
   }
 
   /** Roots are asked one after the other: what was said of each was right at some moment. */
@@ -235,10 +236,11 @@ export async function runChaos (options: ChaosOptions): Promise<ChaosReport> {
     const has = (root: Oracle, disk: DiskState, name: string): boolean =>
       root.meaning(disk, name) !== root.meaning(disk, '')
     const lacked = (root: Oracle, name: string): boolean => disks.some((disk) => !has(root, disk, name))
-    const { name } = question
+    const { kind, name } = question
     if (name !== '') {
       return oracleOf.some((root, index) => oracleOf.slice(0, index).every((before) => lacked(before, name)) &&
-        disks.some((named) => disks.some((disk) => root.isRight(disk, question, said, named))))
+        distinct(disks, (disk) => kind === 'skill' ? root.labels(disk) : root.meaning(disk, name)).some((named) =>
+          disks.some((disk) => root.isRight(disk, question, said, named))))
     }
     const names: readonly string[] = /\[.*\]/.exec(said)?.[0].match(/[\w-]+/g) ?? []
     return EVERY_NAME.concat('vault').every((name) => names.includes(name)
@@ -251,8 +253,9 @@ export async function runChaos (options: ChaosOptions): Promise<ChaosReport> {
     if (question.kind !== 'skill') return false
     const window = history.since(sent)
     const earliest = history.at((window.at(-1)?.at ?? 0) - followMs)
-    return history.since(earliest).some((named) =>
-      [named, ...window].some(({ disk }) => isRight(disk, question, said, named.disk)))
+    const disks = window.map(({ disk }) => disk)
+    return distinct(history.since(earliest).map(({ disk }) => disk), labels).some((named) =>
+      [named, ...disks].some((disk) => isRight(disk, question, said, named)))
   }
 
   /**
@@ -362,6 +365,11 @@ function everyQuestion<Kind extends GetKind | CallKind> (kind: Kind): Array<Ques
 
 const QUESTIONS = new Map<string, readonly Question[]>(
   [...GET_KINDS, ...CALL_KINDS].map((kind) => [kind, everyQuestion(kind)]))
+
+/** One of the states for each key: to hold an answer against all pairs of states would take minutes. */
+function distinct (disks: readonly DiskState[], keyOf: (disk: DiskState) => string): readonly DiskState[] {
+  return [...new Map(disks.map((disk) => [keyOf(disk), disk])).values()]
+}
 
 function choose<Kind extends GetKind | CallKind> (random: Random, kinds: readonly Kind[]): Question<Kind> {
   return random.pick(QUESTIONS.get(random.pick(kinds) ?? '') ?? []) as Question<Kind>

@@ -261,6 +261,20 @@ export function createOracle ({ roots, linkTarget, folder, bound }: OracleOption
     return JSON.stringify(catalogOf(disk)?.get(name) ?? null)
   }
 
+  const labelled = new WeakMap<DiskState, string>()
+
+  /** Which skill each label means in a state, and what the document of each is, as a text to compare. */
+  function labels (disk: DiskState): string {
+    const known = labelled.get(disk)
+    if (known !== undefined) return known
+    const text = JSON.stringify([...catalogOf(disk)?.values() ?? []].map((skill) => {
+      const main = openMainFile(disk, skill, 'SKILL.md')
+      return [skill, 'bytes' in main ? digestOf(main.bytes) : main.refusal]
+    }))
+    labelled.set(disk, text)
+    return text
+  }
+
   /** The valid skills, sorted, as the description of `Skill` lists them (K28). */
   function validSkills (disk: DiskState): readonly string[] {
     return [...catalogOf(disk)?.values() ?? []].flatMap((skill) => {
@@ -279,7 +293,7 @@ export function createOracle ({ roots, linkTarget, folder, bound }: OracleOption
         [skill.name, expectedManifest(disk, skill, { kind: 'manifest', name: skill.name, path: '' })]))
   }
 
-  return { expected, isRight, meaning, manifests, validSkills }
+  return { expected, isRight, meaning, labels, manifests, validSkills }
 }
 
 function isValid (text: string, folder: string): boolean {
@@ -302,10 +316,10 @@ function inOrder (names: readonly string[], preferred: string): readonly string[
   return names.toSorted((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1))
 }
 
-/** Text that no table knows is plain text. */
+/** Text that no table knows is plain text, also in Latin-1: the documents in it have no control characters (K20). */
 function mediaType (name: string, bytes: Buffer): string {
   const known = MEDIA_TYPES[name.split('.').at(-1) ?? '']
-  return known ?? (bytes.includes(0) || !isUtf8(bytes) ? 'application/octet-stream' : 'text/plain')
+  return known ?? (bytes.includes(0) ? 'application/octet-stream' : 'text/plain')
 }
 
 /** A failure in the form of the route that was asked. */
