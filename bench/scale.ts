@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import autocannon from 'autocannon'
 import type { LongRun } from '../scripts/long-run.ts'
-import { makeSkills, type Server, skillText, startSkillserve, watching } from './servers.ts'
+import { idle, makeSkills, type Server, skillText, startSkillserve, watching } from './servers.ts'
 import { type Row, rowOf } from './table.ts'
 
 const MANY = 10_000
@@ -89,6 +89,7 @@ async function stallOfRewrite (server: Server, root: string, names: readonly str
 async function costOfChanges (server: Server, root: string, names: readonly string[], round: number): Promise<number> {
   const generation = async () =>
     (await (await fetch(`${server.url}/readyz`)).json() as { readonly generation: number }).generation
+  await idle(server)
   const before = server.cpu()
   for (const name of names.slice(0, CHANGES)) {
     const old = await generation()

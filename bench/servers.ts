@@ -78,12 +78,26 @@ export async function startServer (
   }
 }
 
-/** Resolves when the index is there and every folder is watched. */
+interface Readiness {
+  readonly watcher?: { readonly status: string }
+  readonly roots?: ReadonlyArray<{ readonly state: string }>
+}
+
+/** Resolves when the first index is complete and every folder is watched. */
 export async function watching ({ url }: Server): Promise<void> {
   for (;; await sleep(100)) {
-    const readiness = await (await fetch(`${url}/readyz`)).json() as { readonly watcher?: { readonly status: string } }
-    if (readiness.watcher?.status === 'watching') return
+    const { watcher, roots = [] } = await (await fetch(`${url}/readyz`)).json() as Readiness
+    if (watcher?.status === 'watching' && roots.length > 0 && roots.every(({ state }) => state === 'ok')) return
   }
+}
+
+/** Time without work after which a server is idle, and the CPU time that it may take in it, in milliseconds. */
+const IDLE_MS = 500
+const IDLE_CPU_MS = 25
+
+/** Resolves when a server has done what it does in the background, such as a comparison of all skills. */
+export async function idle (server: Server): Promise<void> {
+  for (let before = -Infinity; server.cpu() - before > IDLE_CPU_MS; await sleep(IDLE_MS)) before = server.cpu()
 }
 
 /** A SKILL.md of 4 KiB. */
