@@ -248,14 +248,18 @@ export async function runChaos (options: ChaosOptions): Promise<ChaosReport> {
       : oracleOf.every((root) => lacked(root, name)))
   }
 
-  /** K52: which skill a label means may be as it was a while ago, and so may what that skill is. */
+  /** K52: which skill a label means may be as it was a while ago, in each root, and so may what that skill is. */
   function isOfEarlierLabels (question: Question, said: Said, sent: number): boolean {
     if (question.kind !== 'skill') return false
     const window = history.since(sent)
-    const earliest = history.at((window.at(-1)?.at ?? 0) - followMs)
     const disks = window.map(({ disk }) => disk)
-    return distinct(history.since(earliest).map(({ disk }) => disk), labels).some((named) =>
-      [named, ...disks].some((disk) => isRight(disk, question, said, named)))
+    const earlier = history.since(history.at((window.at(-1)?.at ?? 0) - followMs)).map(({ disk }) => disk)
+    const names = new Set(oracleOf.flatMap((root) => distinct(earlier, root.labels).flatMap((disk) =>
+      root.labelledSkills(disk, question.name).map(({ name }) => name))))
+    return distinct(earlier, labels).some((named) =>
+      [named, ...disks].some((disk) => isRight(disk, question, said, named))) ||
+      [...names].some((name) => oracleOf.some((root) =>
+        disks.some((disk) => root.documentOf(disk, name, question) === said)))
   }
 
   /**

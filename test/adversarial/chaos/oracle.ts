@@ -90,13 +90,20 @@ export function createOracle ({ roots, linkTarget, folder, bound }: OracleOption
   function isRight (disk: DiskState, question: Question, said: Said, named = disk): boolean {
     if (expected(disk, question, named) === said) return true
     if (question.kind !== 'skill') return false
-    const skills = [...catalogOf(named)?.values() ?? []]
-    const labelled = skills.filter((skill) =>
-      labelOf(named, skill) === question.name && 'bytes' in openMainFile(named, skill, 'SKILL.md'))
     // The label gives the name, and the name the folder that has it now.
-    return labelled.some((skill) => [skill, catalogOf(disk)?.get(skill.name)].some((meant) => {
-      return meant !== undefined && expectedDocument(disk, meant, question) === said
-    }))
+    return labelledSkills(named, question.name).some((skill) => expectedDocument(disk, skill, question) === said ||
+      documentOf(disk, skill.name, question) === said)
+  }
+
+  function labelledSkills (disk: DiskState, label: string): readonly ModelSkill[] {
+    return [...catalogOf(disk)?.values() ?? []].filter((skill) =>
+      labelOf(disk, skill) === label && 'bytes' in openMainFile(disk, skill, 'SKILL.md'))
+  }
+
+  /** The document under a folder's name, as the answer to a question; undefined if there is no such skill. */
+  function documentOf (disk: DiskState, name: string, question: Question): Said | undefined {
+    const skill = catalogOf(disk)?.get(name)
+    return skill && expectedDocument(disk, skill, question)
   }
 
   function expectedDocument (disk: DiskState, skill: ModelSkill, question: Question): Said {
@@ -261,17 +268,17 @@ export function createOracle ({ roots, linkTarget, folder, bound }: OracleOption
     return JSON.stringify(catalogOf(disk)?.get(name) ?? null)
   }
 
-  const labelled = new WeakMap<DiskState, string>()
+  const labelTexts = new WeakMap<DiskState, string>()
 
   /** Which skill each label means in a state, and what the document of each is, as a text to compare. */
   function labels (disk: DiskState): string {
-    const known = labelled.get(disk)
+    const known = labelTexts.get(disk)
     if (known !== undefined) return known
     const text = JSON.stringify([...catalogOf(disk)?.values() ?? []].map((skill) => {
       const main = openMainFile(disk, skill, 'SKILL.md')
       return [skill, 'bytes' in main ? digestOf(main.bytes) : main.refusal]
     }))
-    labelled.set(disk, text)
+    labelTexts.set(disk, text)
     return text
   }
 
@@ -293,7 +300,7 @@ export function createOracle ({ roots, linkTarget, folder, bound }: OracleOption
         [skill.name, expectedManifest(disk, skill, { kind: 'manifest', name: skill.name, path: '' })]))
   }
 
-  return { expected, isRight, meaning, labels, manifests, validSkills }
+  return { expected, isRight, meaning, labels, labelledSkills, documentOf, manifests, validSkills }
 }
 
 function isValid (text: string, folder: string): boolean {
