@@ -38,27 +38,15 @@ export async function listen (app: FastifyInstance, config: Config, portSetting:
       listenTextResolver: (address) => `skillserve listening at ${address}${config.basePath}`
     })
   } catch (error) {
-    // The port of the metrics is opened first.
-    if (config.port === config.metricsPort && isInUse(error)) {
-      throw new ConfigError(
-        `METRICS_PORT is ${config.port}, the service's own port: choose another with METRICS_PORT or ${portSetting}`,
-        { cause: error }
-      )
-    }
     throw explainListenError(error, config.port, config.host, portSetting, 'HOST or --host')
   }
-}
-
-function isInUse (error: unknown): boolean {
-  return errorCode(error) === 'EADDRINUSE'
 }
 
 /** Converts an error of a port into a message for the operator. */
 export function explainListenError (
   error: unknown, port: number, host: string, portSetting: string, hostSetting: string
 ): unknown {
-  const code = errorCode(error)
-  switch (code) {
+  switch (errorCode(error)) {
     case 'EADDRINUSE':
       return new ConfigError(
         `port ${port} of ${host} is already in use; choose another with ${portSetting} (0: any free port)`,

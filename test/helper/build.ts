@@ -25,7 +25,7 @@ export type LogEntry = Readonly<Record<string, unknown>>
 
 type PassedOn =
   'host' | 'basePath' | 'allowedHosts' | 'allowedOrigins' | 'shutdown' | 'cacheSeconds' | 'ui' | 'publicUrl' | 'sources' |
-  'trustedProxies' | 'admitCall' | 'auditState' | 'overload'
+  'trustedProxies' | 'admitCall' | 'auditState' | 'overload' | 'isPreview'
 
 export interface ServiceOptions
   extends Pick<SkillManagerOptions, 'disk' | 'keep' | 'watcher' | 'tickMs'>, Partial<Pick<AppOptions, PassedOn>> {

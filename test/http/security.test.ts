@@ -413,4 +413,6 @@ t.test('K59: what was handed out stays readable through every api after a change
   t.equal((await service.post(asking('/agent/tool-call'), call('get_skill', { skill_name: 'demo' }))).text, said.text)
   t.match((await service.fetch('/catalog/demo')).json(), { description: 'Changed' },
     'who does not ask gets the present one')
+  t.match(await service.fetch('/skills/demo', { headers: { 'if-match': `"${revision}"` } }),
+    { status: 412, text: /revision_changed/ }, 'K58: If-Match asks for the present one')
 })

@@ -34,42 +34,15 @@ t.test('one service of tool calls', async (t) => {
   const documentText = JSON.stringify({ skill_name: 'calculator', documentation: DOCUMENT }).replace('":"',
     '": "').replace('","', '", "').replace('":"', '": "')
 
-  t.test('K34, K35: each dialect is answered in its own shape, ids echoed', async (t) => {
-    const content = documentText
-    const answers: Readonly<Record<string, object>> = {
-      openai: { role: 'tool', tool_call_id: 'call_abc123', name: 'get_skill', content },
-      batch: ['call_1', 'call_2'].map((id) => ({ role: 'tool', tool_call_id: id, name: 'get_skill', content })),
-      'openai-legacy': { role: 'function', name: 'get_skill', content },
-      'openai-responses': { type: 'function_call_output', call_id: 'call_abc123', output: content },
-      anthropic: { type: 'tool_result', tool_use_id: 'toolu_01', content, is_error: false },
-      gemini: { functionResponse: { id: 'call-1', name: 'get_skill', response: { output: content } } },
-      'gemini-snake-case': { function_response: { id: 'call-1', name: 'get_skill', response: { output: content } } },
-      'openai-assistants': [{ tool_call_id: 'call_abc123', output: content }],
-      'gemini-interactions': { type: 'function_result', call_id: 'fc_1', name: 'get_skill', result: content },
-      bedrock: { toolResult: { toolUseId: 'tooluse_01', content: [{ text: content }], status: 'success' } },
-      ollama: [{ role: 'tool', tool_name: 'get_skill', content }],
-      'mistral-sdk': [{ role: 'tool', toolCallId: 'call_abc123', name: 'get_skill', content }],
-      'cohere-sdk': [{ role: 'tool', toolCallId: 'call_abc123', content }],
-      'vercel-ai-sdk': {
-        type: 'tool-result', toolCallId: 'call-1', toolName: 'get_skill', output: { type: 'text', value: content }
-      },
-      langchain: { type: 'tool', role: 'tool', tool_call_id: 'call_1', name: 'get_skill', content, status: 'success' },
-      mcp: {
-        jsonrpc: '2.0',
-        id: 1,
-        result: { resultType: 'complete', content: [{ type: 'text', text: content }], isError: false }
-      }
-    }
-    t.same(Object.keys(toolCallExamples).sort(), Object.keys(answers).sort(), 'each dialect has an example')
+  // test/tools/dialects.test.ts has each of them to the letter.
+  t.test('K34, K35: each dialect is answered in its own shape, which is that of its documented example', async (t) => {
     for (const [dialect, { value }] of Object.entries(toolCallExamples)) {
       const response = await service.post(CALL, value)
       t.equal(response.status, 200, dialect)
       t.equal(response.headers.get('content-type'), 'application/json; charset=utf-8')
       t.equal(response.headers.get('etag'), null, 'an answer to a POST cannot be revalidated')
-      const expected = answers[dialect]
-      t.same(response.json(), expected, dialect)
-      t.same(shapeOf(expected), shapeOf(toolCallAnswerExamples[dialect]?.value),
-        `${dialect}: the documented example has this shape`)
+      t.same(shapeOf(response.json()), shapeOf(toolCallAnswerExamples[dialect]?.value), dialect)
+      t.ok(response.text.includes(JSON.stringify(documentText).slice(1, -1)), `${dialect}: the document`)
     }
   })
 
@@ -169,14 +142,13 @@ t.test('one service of tool calls', async (t) => {
   })
 
   t.test('K38: __proto__ and constructor are data', async (t) => {
-    for (const args of ['{"skill_name":"calculator","__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}']) {
-      const body =
-        `{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}},"function":{"name":"get_skill","arguments":${args}}}`
-      t.equal(((await service.post(CALL, body)).json() as { content: string }).content, documentText)
-      t.match((await service.post('/agent/tools/get_skill', args)).json(), { skill_name: 'calculator' })
-      t.match((await service.post('/agent/tools/Skill', args)).json(),
-        { success: false, error: /^Invalid tool arguments: unknown argument "__proto__"/ })
-    }
+    const polluting = '"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}'
+    const args = `{"skill_name":"calculator",${polluting}}`
+    const body = `{${polluting},"function":{"name":"get_skill","arguments":${args}}}`
+    t.equal(((await service.post(CALL, body)).json() as { content: string }).content, documentText)
+    t.match((await service.post('/agent/tools/get_skill', args)).json(), { skill_name: 'calculator' })
+    t.match((await service.post('/agent/tools/Skill', args)).json(),
+      { success: false, error: /^Invalid tool arguments: unknown argument "__proto__"/ })
     t.equal(({} as { polluted?: number }).polluted, undefined)
   })
 
@@ -203,12 +175,9 @@ t.test('one service of tool calls', async (t) => {
     const table: ReadonlyArray<readonly [name: string, args: unknown, result: object]> = [
       ['list_skills', {}, { skills: ['bare', 'broken', 'calculator'] }],
       ['list_skills', null, { skills: ['bare', 'broken', 'calculator'] }],
-      ['list_skills', { extra: 1 }, { skills: ['bare', 'broken', 'calculator'] }],
       ['get_skill', { skill_name: 'calculator' }, { skill_name: 'calculator', documentation: DOCUMENT }],
       ['get_skill', { skill_name: 'bare' }, { error: "SKILL.MD not found for skill 'bare'" }],
-      ['get_skill', { skill_name: 5 }, { error: /^Invalid tool arguments: 'skill_name' must be a string\n/ }],
       ['get_skill', [1], { error: /^Invalid tool arguments: expected a JSON object, got an array\n/ }],
-      ['get_skill', 1, { error: /^Invalid tool arguments: expected a JSON object, got a number\n/ }],
       ['read_file_in_skill', { skill_name: 'calculator', file_path: 'examples/basic.py' },
         { success: true, skill_name: 'calculator', file_path: 'examples/basic.py', content: 'print(1)\n', size_bytes: 9, encoding: 'utf-8' }],
       ['read_file_in_skill', { skill_name: 'calculator', file_path: '/etc/passwd' },
@@ -220,8 +189,6 @@ t.test('one service of tool calls', async (t) => {
           'cannot access files outside skill folder'
         }],
       ['Skill', { skill_name: 'calculator' }, { success: true, shortResult: 'calculator: Sums' }],
-      ['Skill', {}, { success: false, error: 'skill_name parameter is required and must be a string' }],
-      ['skill', { skill: 'calculator' }, { returnDisplay: 'Loaded skill: calculator' }],
       ['skill', { skill: 'nope' }, { isError: true, llmContent: 'Skill "nope" not found' }]
     ]
     for (const [name, args, result] of table) {
@@ -239,7 +206,7 @@ t.test('one service of tool calls', async (t) => {
     }
   })
 
-  t.test('an unknown tool is 404 with the names there are', async (t) => {
+  t.test('K37 K40: an unknown tool is 404 with the names there are', async (t) => {
     for (const name of ['constructor', '__proto__', 'toString', 'SKILL', 'List_Skills', 'get_skill%20', '%2e%2e%2fx',
       '', 'a'.repeat(500)]) {
       const response = await service.raw('POST', `/agent/tools/${name}`,

@@ -226,8 +226,7 @@ t.test('K48: instance is the path as a URI reference, without origin, query and 
     ['/%', 400, 'bad_url', '/%25'],
     ['http://evil.example/skills/x?y', 403, 'host_not_allowed', '/skills/x'],
     ['/../..\\x', 404, 'route_not_found', '/../..%5Cx'],
-    ...['%ff', '%c0%ae', '%e0%80%af', '%f0%80%80%af', '%ed%a0%80'].map((name) =>
-      [`/skills/${name}`, 400, 'bad_url', `/skills/${name}`] as const)
+    ['/skills/%c0%ae', 400, 'bad_url', '/skills/%c0%ae']
   ] as const) {
     const { headers, json } = await raw('GET', target)
     t.match(json(), { status, code, instance, requestId: headers['x-request-id'] }, target)
@@ -278,22 +277,16 @@ t.test('K57: a body that nobody wants, or that is too large, is refused before i
 
 const service = await buildService(t, { files: { demo: skill('demo', { 'notes.md': 'notes' }) } })
 
+/** Of each rule of a schema one, and what hostile clients send. */
 const BAD_QUERIES: Readonly<Record<string, readonly string[]>> = {
   '/catalog': [
-    'limit=0', 'limit=1.5', 'limit=', 'limit=1&limit=2', `limit=${'9'.repeat(400)}`, 'valid=maybe', 'valid=',
-    'valid=TRUE', 'valid=1', 'valid=true&valid=true', 'q=a&q=b',
+    'limit=0', 'limit=1.5', 'limit=', `limit=${'9'.repeat(400)}`, 'valid=', 'valid=TRUE', 'valid=1', 'q=a&q=b',
     `q=${'x'.repeat(1_001)}`, `q=${'x'.repeat(10_000)}`, 'cursor=a&cursor=b', '__proto__=1&limit=1'
   ],
-  '/skills/demo/files/notes.md': ['encoding=hex', 'encoding=', 'encoding', 'encoding=BASE64',
-    'encoding=base64&encoding=base64', 'encoding=__proto__'],
-  '/skills/demo/archive.zip': ['wrap=1', 'wrap=', 'wrap', 'wrap=TRUE', 'wrap=true&wrap=true'],
-  '/agent/tools': ['format=constructor', 'format=__proto__', 'format=', 'format=OpenAI', 'toolset=x',
-    'format=mcp&format=mcp', 'toolset=all&toolset=all'],
-  '/agent/prompt': [
-    'format=', 'format=XML', 'format=constructor', 'format=json&format=json', 'budget=', 'budget=127', 'budget=0',
-    'budget=-1', 'budget=200.5', 'budget=many', 'budget=NaN',
-    'budget=200&budget=300', 'budget[]=200'
-  ]
+  '/skills/demo/files/notes.md': ['encoding=hex', 'encoding=', 'encoding', 'encoding=__proto__'],
+  '/skills/demo/archive.zip': ['wrap=1', 'wrap=', 'wrap'],
+  '/agent/tools': ['format=constructor', 'format=__proto__', 'format=OpenAI', 'toolset=x'],
+  '/agent/prompt': ['format=XML', 'format=constructor', 'budget=', 'budget=127', 'budget=NaN', 'budget[]=200']
 }
 
 t.test('K47: an unknown or wrong query parameter is named, with what is allowed', async (t) => {
@@ -305,7 +298,6 @@ t.test('K47: an unknown or wrong query parameter is named, with what is allowed'
     [`/skills/demo?${'a'.repeat(81)}=1`, `Unknown query parameter '${'a'.repeat(80)}…', allowed: revision`],
     ['/skills/demo?a%0Ab=1', "Unknown query parameter 'a\\nb', allowed: revision"],
     ['/agent/tools?format=openia', "Query parameter 'format' is 'openia', allowed: openai, "],
-    ['/agent/tools?format=claude', "Query parameter 'format' is 'claude', allowed: openai, "],
     ['/skills/demo/files/notes.md?encoding=base46', "Query parameter 'encoding' is 'base46', allowed: base64"],
     ['/skills/demo?revision=latest', "Query parameter 'revision' is 'latest', it must match pattern "],
     ['/skills/demo?revision=current&revision=current', "Query parameter 'revision' is given 2 times, send it once"],

@@ -245,17 +245,13 @@ const get = (name: unknown, text: string | RegExp): Row => ['get_skill', { skill
 const LONG = 'a'.repeat(1_000_000)
 
 const ROWS: readonly Row[] = [
-  ...['../../etc/passwd', '..\\..\\etc\\passwd', 'C:\\x'].map((path) =>
-    read(path, 'ERROR: Path traversal detected: cannot access files outside skill folder')),
-  ...['%2e%2e%2fetc', 'SKILL.md\0.png', 'a\u202eb', '~/.ssh/id_rsa', ' ', LONG].map((path) => read(path, noFile(path))),
+  read('..\\..\\etc\\passwd', 'ERROR: Path traversal detected: cannot access files outside skill folder'),
+  ...['SKILL.md\0.png', 'a\u202eb', '~/.ssh/id_rsa', ' ', LONG].map((path) => read(path, noFile(path))),
   read('\ud800', noFile('\ufffd')),
   get(LONG, noSkill(LONG)),
-  ...['DEMO', 'demo\n', '__proto__', 'constructor'].map((name) => get(name, noSkill(name))),
-  ['Skill', { skill_name: 'x\n- evil: do this' }, /^Error invoking skill 'x\\u000a- evil: do this': /],
-  ['skill', { skill: ' demo ' }, /demo is running…/],
-  ...['constructor', '__proto__', 'toString', 'SKILL', ''].map((tool): Row =>
+  ...['demo\n', '__proto__', 'constructor'].map((name) => get(name, noSkill(name))),
+  ...['constructor', '__proto__', ''].map((tool): Row =>
     [tool, {}, `Unknown tool: ${tool}. Available tools: ${NAMES}`]),
-  ...[[1], 'x', 1, true].map((args): Row => ['get_skill', args, /^\{"error": "Invalid tool arguments: .*Parameters: /]),
   ['get_skill', JSON.parse('{"skill_name":"demo","__proto__":{"p":1},"constructor":{"prototype":{"p":1}}}'),
     /Instructions of demo/],
   ['Skill', JSON.parse('{"skill_name":"demo","__proto__":{"p":1}}'), /unknown argument "__proto__"/]

@@ -549,8 +549,7 @@ t.test('K23 K24 K25 K26 K27: results and errors of Skill, to the letter', async 
 
 t.test('K26 K27: a failure lists the first 200 valid skills and says how many more there are', async (t) => {
   for (const [count, rest] of [
-    [0, []], [200, []], [201, ['- … and 1 more: search_skills or GET /catalog?q= finds them']], [1_000,
-      ['- … and 800 more: search_skills or GET /catalog?q= finds them']]
+    [0, []], [200, []], [201, ['- … and 1 more: search_skills or GET /catalog?q= finds them']]
   ] as const) {
     const names = Array.from({ length: count }, (_, index) => `s${1_000 + index}`)
     const { call } = await startTools(t,
@@ -566,7 +565,7 @@ t.test('K26 K27: a failure lists the first 200 valid skills and says how many mo
       t.strictSame(JSON.parse(json).errorDetails.availableSkills, names.slice(0, 200))
       if (name !== 'nope') continue
       const list = text.slice(text.indexOf('Available skills:\n') + 18, text.indexOf('\n\nTo create')).split('\n')
-      t.strictSame(list.slice(count === 0 ? 0 : Math.min(count, 200)), count === 0 ? ['- (none)'] : rest)
+      t.strictSame(list.slice(Math.min(count, 200)), count === 0 ? ['- (none)'] : rest)
     }
   }
 })

@@ -6,8 +6,7 @@ import t, { type Test } from 'tap'
 import { buildService } from '../helper/build.ts'
 import { buildGuarded } from '../helper/guarded.ts'
 import { PROBES } from '../helper/markdown-probes.ts'
-import { launch } from '../helper/process.ts'
-import { passTick, skill, skillText } from '../helper/skills.ts'
+import { passTick, skill, skillText, until } from '../helper/skills.ts'
 
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome']
 
@@ -386,17 +385,6 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
     t.equal(await tab.locator('.line.chosen').count(), 3)
   })
 
-  await t.test('K74: the page of the API leads back to the list', async (t) => {
-    const tab = await lendTab(t, shared)
-    await tab.goto(`${url}/docs`)
-    const [list] = await Promise.all([
-      tab.waitForEvent('popup'), tab.getByRole('link', { name: 'All skills' }).click()
-    ])
-    await list.waitForURL(`${url}/`)
-    t.equal(await list.locator('h1').innerText(), 'Skills')
-    await list.close()
-  })
-
   const clocked = await browser.newPage()
   await stopClock(clocked)
 
@@ -505,14 +493,13 @@ t.test('K75: no probe runs a script, loads anything or makes a form, with the po
 
 t.test('K77: the open page of a preview follows each save', { skip: noBrowser }, async (t) => {
   if (shared === undefined) return
-  const folder = t.testdir({ skills: { demo: skill('demo') } })
-  const preview = launch(t, { args: ['dev', '--port', '0'], cwd: folder })
-  await preview.printed(/Preview at http:\/\/127\.0\.0\.1:\d+/)
-  const [url = ''] = /http:\/\/127\.0\.0\.1:\d+/.exec(preview.stdout()) ?? []
+  const options = { isPreview: true, watcher: true }
+  const { url, root, skills } = await buildService(t, { files: { demo: skill('demo') }, options })
+  await until(() => skills.refresher.state.status === 'watching')
   const tab = await lendTab(t, shared)
   const following = tab.waitForResponse(`${url}/events`)
   await tab.goto(`${url}/ui/skills/demo`)
   await following
-  writeFileSync(join(folder, 'skills/demo/SKILL.md'), skillText('demo', 'Saved a moment ago.\n'))
+  writeFileSync(join(root, 'demo/SKILL.md'), skillText('demo', 'Saved a moment ago.\n'))
   await tab.locator('.prose', { hasText: 'Saved a moment ago.' }).waitFor()
 })

@@ -270,6 +270,7 @@ t.test('K74: style, script and icon are immutable under names that change with t
     t.match(headers.get('content-type'), types[asset.split('.').at(-1) ?? ''])
     t.notMatch(text, /https?:\/\/(?!www\.w3\.org\/2000\/svg)/, 'nothing from another host')
   }
+  t.match((await open(`${shared}/docs/json`)).text, '"description":"[All skills](../)', 'the page of the API leads back')
 })
 
 t.test('K47 K69: below a path prefix every link leads below it, and an unknown address to the list', async (t) => {
