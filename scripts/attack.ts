@@ -3,7 +3,7 @@ import { attackInputs } from '../test/adversarial/attacks/attack-inputs.ts'
 import { isAlive, readInputsOptions, startAttackTarget } from '../test/adversarial/attacks/attack-target.ts'
 import { createAttacker } from '../test/adversarial/attacks/attacker.ts'
 import {
-  attackByBatch, attackByGrowth, attackByPipelines, attackBySize, attackBySwaps, type LoadFigures, PIPELINES
+  attackByBatch, attackByPipelines, attackBySize, attackBySwaps, type LoadFigures, PIPELINES
 } from '../test/adversarial/attacks/heavy-attacks.ts'
 import { type LongRun, readCommandLine, readNumber, runLong } from './long-run.ts'
 
@@ -72,9 +72,7 @@ function heavyAttacks (run: LongRun): ReadonlyArray<readonly [what: string, atta
     ...SMALL_HEAP_PIPELINES.map((what) =>
       [`300 such clients, a heap of ${SMALL_HEAP_MB} MB: ${what}`,
         () => attackByPipelines(run, [what], 300, SMALL_HEAP_MB)] as const),
-    ['a file that grows while it is read', () => attackByGrowth(run, 20)],
     ['a skill with 19,000 files', () => attackBySize(run, { files: 19_000 })],
-    ['a skill with a file of terabytes', () => attackBySize(run, { huge: true })],
     ['10,000 skills', () => attackBySize(run, { skills: 10_000 })]
   ]
 }

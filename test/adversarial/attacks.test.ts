@@ -142,7 +142,7 @@ async function isCheap (name: string, text: string): Promise<boolean> {
 
 // The long form is `npm run chaos`: any seed, for as long as you like.
 
-const OPERATIONS = 80
+const OPERATIONS = 50
 const BOUND = process.getuid?.() !== 0
 
 for (const [watcher, seed] of [['events', 1], ['polling', 2]] as const) {

@@ -30,15 +30,14 @@ t.test('K34: 128 calls for 10 MiB each are answered within the bound, and others
   t.ok(memoryAfter - memoryBefore < 640 * MEBIBYTE, `${Math.round((memoryAfter - memoryBefore) / MEBIBYTE)} MiB`)
 })
 
-t.test(`clients that ask for ${PIPELINES_TRIED.join(' and ')} a thousand times and read nothing cost a bounded amount, and leave nothing behind`, async (t) => {
+t.test(`K56: clients that ask for ${PIPELINES_TRIED.join(' and ')} a thousand times and read nothing cost a bounded amount, and leave nothing behind`, async (t) => {
   const { took, memoryAfter } = await attackByPipelines(t, PIPELINES_TRIED, 4)
   t.comment(took)
   t.ok(memoryAfter < 400 * MEBIBYTE, `${Math.round(memoryAfter / MEBIBYTE)} MiB`)
 })
 
-t.test('K9: a file of terabytes in one skill holds up nobody, and a skill of 2,000 files among 500 skills is served ' +
-  'without a stall', async (t) => {
-  const { longestTurn, memoryAfter, took } = await attackBySize(t, { files: 2_000, skills: 500, huge: true })
+t.test('K9: a skill of 2,000 files among 500 skills is served without a stall', async (t) => {
+  const { longestTurn, memoryAfter, took } = await attackBySize(t, { files: 2_000, skills: 500 })
   t.comment(took)
   await checkStall(t, longestTurn)
   t.ok(memoryAfter < 300 * MEBIBYTE, `${Math.round(memoryAfter / MEBIBYTE)} MiB`)

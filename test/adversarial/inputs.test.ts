@@ -42,6 +42,9 @@ const FILES: Files = {
 }
 const SIBLINGS: Files = { 'skills-evil': { 'x.md': CANARY }, outside: { 'secret.txt': CANARY } }
 
+/** For tests one after the other: the last one makes skills of names that the first one sees refused. */
+const service = await buildService(t, { files: FILES, options: { siblings: SIBLINGS } })
+
 /** What an answer must be; the sentence is compared where it is not left open. */
 interface Expected {
   readonly statuses: readonly number[]
@@ -71,7 +74,7 @@ const BADURL: Expected = { statuses: [400], code: 'bad_url' }
 const NOROUTE: Expected = { statuses: [404], code: 'route_not_found' }
 
 /** Sends the target as GET and as HEAD, and checks what holds for every answer. */
-async function attack (t: Test, service: Service, target: string, expected: Expected): Promise<RawResponse> {
+async function attack (t: Test, target: string, expected: Expected): Promise<RawResponse> {
   const shown = JSON.stringify(target.length > 80 ? `${target.slice(0, 80)}… (${target.length})` : target)
   const response = await service.raw('GET', target)
   const { status, text } = response
@@ -92,7 +95,7 @@ async function attack (t: Test, service: Service, target: string, expected: Expe
 }
 
 /** One entry for each request, each of one line, and nothing in them is the canary. */
-async function checkLog (t: Test, service: Service): Promise<void> {
+async function checkLog (t: Test): Promise<void> {
   // All but the one by which the helper reads the document that it holds answers against.
   const entries = () => service.log().filter(({ msg, url }) =>
     /^(?:request (?:completed|aborted)|malformed HTTP request)$/.test(String(msg)) && url !== '/openapi.json')
@@ -135,22 +138,21 @@ const namedRoutes: ReadonlyArray<readonly [route: string, expected: ExpectedOfNa
 ]
 
 t.test('K4 K5: hostile skill names', async (t) => {
-  const service = await buildService(t, { files: FILES, options: { siblings: SIBLINGS } })
   for (const [route, expected] of namedRoutes) {
     await t.test(`K16 K18: names that are no skill's, on ${route}`, async (t) => {
       for (const name of names) {
-        await attack(t, service, route.replace('*', () => name), expected(decodeURIComponent(name)))
+        await attack(t, route.replace('*', () => name), expected(decodeURIComponent(name)))
       }
     })
   }
   await t.test('what looks like a path behind the name', async (t) => {
-    for (const start of ['..', '%2e%2e', '']) await attack(t, service, `/skills/${start}/files/etc/passwd`, NAME18)
+    for (const start of ['..', '%2e%2e', '']) await attack(t, `/skills/${start}/files/etc/passwd`, NAME18)
   })
   await t.test('K48: what is not percent-encoded UTF-8', async (t) => {
     for (const bad of ['%', '%zz', '%ff', '%c0%ae', '%e0%80%af', '%f0%80%80%af', '%ed%a0%80', '%u002e',
       '%zz<script>']) {
       for (const [route] of namedRoutes) {
-        const response = await attack(t, service, route.replace('*', () => bad), BADURL)
+        const response = await attack(t, route.replace('*', () => bad), BADURL)
         t.notMatch(response.text, '<script>', 'no markup is echoed')
       }
     }
@@ -160,21 +162,19 @@ t.test('K4 K5: hostile skill names', async (t) => {
       '//skills/demo', '/skills/demo/', '/SKILLS/demo', '/skills%2fdemo', '/skills;x=1/demo',
       '/skills../etc/passwd', '/skills/demo../SKILL.md', '/skills/demo/files../x', '/proc/self/environ',
       '/skills/demo/files%2fSKILL.md/x'
-    ]) await attack(t, service, target, NOROUTE)
+    ]) await attack(t, target, NOROUTE)
   })
   await t.test('letters that are encoded without need', async (t) => {
     const plain = await service.raw('GET', '/skills/demo')
     for (const [target, body] of [['/%73kills/demo', plain.text], ['/skills/demo/%66iles/SKILL.md', '# Demo\n'],
       ['/skills/%64emo', plain.text]] as const) {
-      const response = await attack(t, service, target, { statuses: [200, 404] })
+      const response = await attack(t, target, { statuses: [200, 404] })
       if (response.status === 200) t.equal(response.text, body)
     }
   })
-  await checkLog(t, service)
 })
 
 t.test('K18 K19: hostile file paths', async (t) => {
-  const service = await buildService(t, { files: FILES, options: { siblings: SIBLINGS } })
   const folder = join(service.root, 'demo')
   writeFileSync(join(folder, '..\\x'), CANARY)
 
@@ -214,7 +214,7 @@ t.test('K18 K19: hostile file paths', async (t) => {
   for (const [name, rows] of Object.entries(tables)) {
     await t.test(name, async (t) => {
       for (const [appended, expected] of rows) {
-        const response = await attack(t, service, `/skills/demo/files/${appended}`, expected)
+        const response = await attack(t, `/skills/demo/files/${appended}`, expected)
         t.equal(response.headers['set-cookie'], undefined)
       }
     })
@@ -241,7 +241,7 @@ t.test('K18 K19: hostile file paths', async (t) => {
       ...['./SKILL.md', 'references/../SKILL.md', 'SKILL%2emd'].map((path) => [path, document] as const)
     ]
     for (const [appended, plain] of rows) {
-      const response = await attack(t, service, `/skills/demo/files/${appended}`, { statuses: [200] })
+      const response = await attack(t, `/skills/demo/files/${appended}`, { statuses: [200] })
       t.equal(response.text, plain.text, appended)
       t.equal(response.headers.etag, plain.headers.etag, appended)
     }
@@ -249,7 +249,7 @@ t.test('K18 K19: hostile file paths', async (t) => {
 
   await t.test('K47: a query leads nowhere else', async (t) => {
     for (const query of ['?x=../../etc/passwd', '?raw', '?import&raw??', '?.svg?import', '#/../../x']) {
-      await attack(t, service, `/skills/demo/files/SKILL.md${query}`, { statuses: [400], code: 'bad_query' })
+      await attack(t, `/skills/demo/files/SKILL.md${query}`, { statuses: [400], code: 'bad_query' })
     }
   })
 
@@ -269,13 +269,11 @@ t.test('K18 K19: hostile file paths', async (t) => {
     t.ok(absolute.status === 200 || absolute.status === 403)
     t.notMatch(absolute.headerLines.join('\n') + absolute.text, 'evil.example')
   })
-  await checkLog(t, service)
 })
 
-t.test('legal inputs work', async (t) => {
+t.test('K4 K44: legal inputs work', async (t) => {
   const longName = 'n'.repeat(255)
   const names = ['My Skill', 'UPPER', '日本語', 'v1.2', 'a_b', '__proto__', 'constructor', '-x', '100%', longName]
-  const service = await buildService(t, { files: FILES, options: { siblings: SIBLINGS } })
   for (const name of names) {
     mkdirSync(join(service.root, name))
     writeFileSync(join(service.root, name, 'SKILL.md'), name)
@@ -301,7 +299,7 @@ t.test('legal inputs work', async (t) => {
       ['empty.txt', '']
     ]
     for (const [appended, text] of rows) {
-      const response = await attack(t, service, `/skills/demo/files/${appended}`, { statuses: [200] })
+      const response = await attack(t, `/skills/demo/files/${appended}`, { statuses: [200] })
       t.equal(response.text, text, appended)
       const json = await service.raw('GET', `/skills/demo/files/${appended}`, { headers: ['Accept: application/json'] })
       t.match(json.json(), { success: true, content: text, file_path: decodeURIComponent(appended) })
@@ -335,7 +333,7 @@ t.test('legal inputs work', async (t) => {
     t.equal((await service.raw('GET', '/skills/demo', { host: `127.0.0.1:${port}` })).status, 200)
     t.equal((await service.raw('GET', '/skills/demo', { version: '1.0' })).status, 200)
   })
-  await checkLog(t, service)
+  await checkLog(t)
 })
 
 t.test('roots that are links, relative or end with a slash; links inside a skill', async (t) => {

@@ -187,7 +187,6 @@ async function startBetweenDead (t: Test, { dead, roots, options = [], threads }
 
 // Those that hang come first where they can: no other root may wait for them.
 const DEAD_DISKS: Readonly<Record<string, DeadDisks>> = {
-  'one disk that hangs': { dead: ['dead-1'], roots: ['dead-1', 'live', 'local'] },
   'one disk that hangs with three roots': {
     dead: ['dead-1'], roots: ['dead-1', 'dead-1/b', 'dead-1/c', 'live', 'local']
   },

@@ -3,10 +3,8 @@
  * measured.
  */
 
-import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { once } from 'node:events'
-import { mkdirSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { MAX_TEXT_FILE_BYTES } from '../../../src/core/shared/limits.ts'
@@ -218,40 +216,27 @@ export async function attackByBatch (t: ProcessOwner, clients: number,
   })
 }
 
-/** Doors that list skills, and those of a skill with many files. */
+/** Routes that list skills, and those of a skill with many files. */
 const ROUTES_OF_SKILLS = ['/skills', '/catalog?limit=500', '/agent/prompt', '/catalog?q=what',
   '/.well-known/skills/index.json', '/.well-known/agent-skills/index.json', '/readyz']
 const ROUTES_OF_FILES = ['/skills/large/files', '/skills/large/files', '/skills/large/files/0/0.md', '/catalog/large',
   '/skills/large/archive.zip']
 
-/** Routes that everybody uses, and what a skill with too much in it is asked for; with the status of each. */
-const HUGE_ROUTES: ReadonlyArray<readonly [route: string, status: number]> = [
-  ['/catalog', 200], ['/skills/demo', 200], ['/skills/huge', 200], ['/skills/huge/files', 413],
-  ['/skills/huge/archive.zip', 413], ['/skills/huge?revision=current', 413], ['/catalog/huge', 200],
-  ['/catalog?q=what', 200], ['/.well-known/skills/index.json', 200], ['/.well-known/agent-skills/index.json', 200],
-  ['/skills', 200]
-]
-
 interface Sizes {
   readonly files?: number
   readonly skills?: number
-  readonly huge?: boolean
 }
 
-/** So many skills, one with so many files, and one with a file of terabytes. */
-export async function attackBySize (
-  t: ProcessOwner, { files = 0, skills = 0, huge = false }: Sizes
-): Promise<LoadFigures> {
+/** So many skills, and one with so many files. */
+export async function attackBySize (t: ProcessOwner, { files = 0, skills = 0 }: Sizes): Promise<LoadFigures> {
   const routes = [...files > 0 ? ROUTES_OF_FILES : [], ...ROUTES_OF_SKILLS]
   const target = await startAttackTarget(t, {
     prepare: (root) => {
       if (files > 0) writeFiles(join(root, 'large'), files)
-      if (huge) writeHuge(join(root, 'huge'))
       for (let index = 0; index < skills; index++) writeSkill(join(root, `skill-${index}`))
     }
   })
   return await measure(target, async (took) => {
-    if (huge) await askForHuge(target, took)
     for (const [index, route] of routes.entries()) {
       const begun = performance.now()
       const { status, text } = await rawRequest(target.url, request('GET', route), { timeoutMs: 300_000 })
@@ -266,33 +251,6 @@ export async function attackBySize (
   })
 }
 
-async function askForHuge ({ url }: AttackTarget, took: Record<string, number>): Promise<void> {
-  for (const [route, expected] of HUGE_ROUTES) {
-    const begun = performance.now()
-    const { status, text } = await rawRequest(url, request('GET', route), { timeoutMs: 60_000 })
-    took[route] = performance.now() - begun
-    if (status !== expected) throw new Error(`${route}: ${status} ${text.slice(0, 500)}`)
-    if (route === '/catalog' && !/"code":"too_many_(?:files|bytes)"/.test(text)) {
-      throw new Error(`no finding: ${text.slice(0, 500)}`)
-    }
-    if (route.startsWith('/.well-known/') && !text.includes('"demo"')) {
-      throw new Error(`the others are missing: ${text.slice(0, 500)}`)
-    }
-  }
-}
-
-/** With a file of nothing but a hole, as large as the file system has it: ext4 has up to 16 TiB. */
-function writeHuge (folder: string): void {
-  writeSkill(folder)
-  const path = join(folder, 'huge.bin')
-  writeFileSync(path, '')
-  try {
-    truncateSync(path, 8 * 1_024 ** 4)
-  } catch {
-    truncateSync(path, 50 * 1_024 ** 3)
-  }
-}
-
 function writeSkill (folder: string, change = (text: string) => text): void {
   mkdirSync(folder)
   writeFileSync(join(folder, 'SKILL.md'), change(skillText(folder.split('/').at(-1) ?? '')))
@@ -305,47 +263,6 @@ function writeFiles (folder: string, count: number): void {
     if (index < 100) mkdirSync(inner)
     writeFileSync(join(inner, `${Math.floor(index / 100)}.md`), String(index))
   }
-}
-
-/** Appends to a file as fast as the disk takes it, 64 KiB at a time, and cuts it at 512 MiB. */
-const APPENDER = `
-import { appendFileSync, statSync, truncateSync } from 'node:fs'
-const [, file] = process.argv
-console.log('started')
-for (;;) {
-  appendFileSync(file, 'x'.repeat(65_536))
-  if (statSync(file).size > 2 ** 29) truncateSync(file, 0)
-}
-`
-
-/**
- * The longest that an answer may take, in milliseconds: it waits two seconds for a state of a skill that holds, and
- * others wait behind it.
- */
-const MAX_ANSWER_MS = 15_000
-
-/** A file of a skill grows without end, while everything but the whole file is asked of the skill. */
-export async function attackByGrowth (t: ProcessOwner, rounds: number): Promise<LoadFigures> {
-  const prepare = (root: string): void => { writeDocuments(join(root, 'growing'), skillText('growing'), '') }
-  const target = await startAttackTarget(t, { prepare })
-  const args = ['--input-type=module', '-e', APPENDER, join(target.root, 'growing/docs/a.md')]
-  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
-  t.teardown(() => { child.kill('SIGKILL') })
-  await once(child.stdout, 'data')
-  const [, ...questions] = questionsAbout('growing')
-  return await measure(target, async (took) => {
-    for (const bytes of Array<readonly Buffer[]>(rounds).fill(questions).flat()) {
-      const what = bytes.toString('latin1').split(' HTTP/1.1', 1)[0] ?? ''
-      const begun = performance.now()
-      const { status, text } = await rawRequest(target.url, bytes, { timeoutMs: 60_000 })
-      took[what] = Math.max(took[what] ?? 0, performance.now() - begun)
-      if (status >= 500 && status !== 503) throw new Error(`${what}: ${status} ${text.slice(0, 500)}`)
-    }
-    child.kill('SIGKILL')
-    if (Math.max(...Object.values(took)) > MAX_ANSWER_MS) {
-      throw new Error(`too slow next to a growing file: ${JSON.stringify(took)}`)
-    }
-  })
 }
 
 const LARGE_FILE_BYTES = 8_000_000
