@@ -26,10 +26,9 @@ const results = DIALECTS.flatMap(({ title, resultSchema, refusalSchema }) => [
 export const ToolCallRequestSchema = Type.Unsafe<unknown>({
   title: 'ToolCallRequest',
   description: 'One call, `{"tool_calls": […]}`, an array of calls, or the message or the whole response of a ' +
-    'provider that has them. `arguments` is an object or a JSON string of one.',
+    'provider that has them; the examples have each shape. `arguments` is an object or a JSON string of one.',
   anyOf: [
-    ...DIALECTS.map(({ title, callSchema }) => ({ title, ...callSchema })),
-    { title: 'Calls in a message or response of a provider', type: 'object', additionalProperties: true },
+    { title: 'A call, or what has calls in it', type: 'object', additionalProperties: true },
     { title: 'An array of calls', description: `At most ${MAX_TOOL_CALLS}`, type: 'array', items: {} }
   ]
 })

@@ -28,8 +28,7 @@ export interface Dialect {
   /** Name in the documentation of its provider. */
   readonly title: string
 
-  /** Schemas of a call, a result and a refusal, and an example call of `get_skill`, for the OpenAPI document. */
-  readonly callSchema: TSchema
+  /** Schemas of a result and a refusal, and an example call of `get_skill`, for the OpenAPI document. */
   readonly resultSchema: TSchema
   readonly refusalSchema?: TSchema
   readonly example: JsonObject

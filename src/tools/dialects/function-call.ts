@@ -1,14 +1,7 @@
-import { Type } from '@sinclair/typebox'
 import { own } from '../../core/shared/json.ts'
-import { IdSchema, readId, readParts, type ToolCall } from './dialect.ts'
+import { readId, readParts, type ToolCall } from './dialect.ts'
 
-/** Schema of OpenAI's function call, which other providers use in their own messages. */
-export const FunctionCallSchema = Type.Object({
-  id: Type.Optional(IdSchema),
-  type: Type.Optional(Type.Literal('function')),
-  function: Type.Object({ name: Type.String(), arguments: Type.Optional(Type.Unknown()) })
-})
-
+/** OpenAI's function call, which other providers use in their own messages. */
 export const FUNCTION_CALL_EXAMPLE = {
   id: 'call_abc123', type: 'function', function: { name: 'get_skill', arguments: '{"skill_name":"calculator"}' }
 } as const

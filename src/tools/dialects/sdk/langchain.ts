@@ -11,12 +11,6 @@ export const langchain = {
   name: 'langchain',
   title: 'LangChain',
 
-  callSchema: Type.Object({
-    type: Type.Literal('tool_call'),
-    id: Type.Optional(IdSchema),
-    name: Type.String(),
-    args: Type.Optional(Type.Unknown())
-  }),
   resultSchema: Type.Object({
     type: Type.Literal('tool'),
     role: Type.Literal('tool'),

@@ -1,9 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { own } from '../../../core/shared/json.ts'
 import { callsIn, type Dialect, IdSchema } from '../dialect.ts'
-import { FUNCTION_CALL_EXAMPLE, FunctionCallSchema, isFunctionCall, readFunctionCall } from '../function-call.ts'
-
-const MessageSchema = Type.Object({ toolCalls: Type.Array(FunctionCallSchema) })
+import { FUNCTION_CALL_EXAMPLE, isFunctionCall, readFunctionCall } from '../function-call.ts'
 
 const MESSAGE = { role: 'assistant', toolCalls: [FUNCTION_CALL_EXAMPLE] } as const
 
@@ -11,7 +9,6 @@ const MESSAGE = { role: 'assistant', toolCalls: [FUNCTION_CALL_EXAMPLE] } as con
 export const mistral = {
   name: 'mistral-sdk',
   title: "Mistral's SDK",
-  callSchema: MessageSchema,
   resultSchema: Type.Object({
     role: Type.Literal('tool'),
     toolCallId: Type.Optional(IdSchema),
@@ -31,7 +28,6 @@ export const mistral = {
 export const cohere = {
   name: 'cohere-sdk',
   title: "Cohere's SDK",
-  callSchema: Type.Object({ message: MessageSchema }),
   resultSchema: Type.Object({
     role: Type.Literal('tool'), toolCallId: Type.Optional(IdSchema), content: Type.String()
   }),

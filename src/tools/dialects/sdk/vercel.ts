@@ -7,12 +7,6 @@ export const vercel = {
   name: 'vercel-ai-sdk',
   title: "Vercel's AI SDK",
 
-  callSchema: Type.Object({
-    type: Type.Literal('tool-call'),
-    toolCallId: Type.Optional(IdSchema),
-    toolName: Type.String(),
-    input: Type.Optional(Type.Unknown())
-  }),
   resultSchema: Type.Object({
     type: Type.Literal('tool-result'),
     toolCallId: Type.Optional(IdSchema),

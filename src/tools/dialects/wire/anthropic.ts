@@ -7,12 +7,6 @@ export const anthropic = {
   name: 'anthropic',
   title: 'Anthropic Messages',
 
-  callSchema: Type.Object({
-    type: Type.Literal('tool_use'),
-    id: Type.Optional(IdSchema),
-    name: Type.String(),
-    input: Type.Optional(Type.Unknown())
-  }),
   resultSchema: Type.Object({
     type: Type.Literal('tool_result'),
     tool_use_id: Type.Optional(IdSchema),

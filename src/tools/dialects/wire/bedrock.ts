@@ -7,11 +7,6 @@ export const bedrock = {
   name: 'bedrock',
   title: 'Bedrock Converse',
 
-  callSchema: Type.Object({
-    toolUse: Type.Object({
-      toolUseId: Type.Optional(IdSchema), name: Type.String(), input: Type.Optional(Type.Unknown())
-    })
-  }),
   resultSchema: Type.Object({
     toolResult: Type.Object({
       toolUseId: Type.Optional(IdSchema),

@@ -10,12 +10,6 @@ export const geminiInteractions = {
   name: 'gemini-interactions',
   title: 'Gemini Interactions',
 
-  callSchema: Type.Object({
-    type: Type.Literal('function_call'),
-    id: Type.String(),
-    name: Type.String(),
-    arguments: Type.Object({}, { additionalProperties: true })
-  }),
   resultSchema: Type.Object({
     type: Type.Literal('function_result'),
     call_id: Type.Optional(IdSchema),

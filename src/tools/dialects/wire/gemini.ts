@@ -2,9 +2,6 @@ import { Type } from '@sinclair/typebox'
 import { isJsonObject, own } from '../../../core/shared/json.ts'
 import { callsIn, type Dialect, IdSchema, readParts } from '../dialect.ts'
 
-const CallSchema =
-  Type.Object({ id: Type.Optional(IdSchema), name: Type.String(), args: Type.Optional(Type.Unknown()) })
-
 const ResponseSchema = Type.Object({
   id: Type.Optional(IdSchema),
   name: Type.String(),
@@ -17,7 +14,6 @@ const EXAMPLE = { id: 'call-1', name: 'get_skill', args: { skill_name: 'calculat
 export const gemini = {
   name: 'gemini',
   title: 'Gemini',
-  callSchema: Type.Object({ functionCall: CallSchema }),
   resultSchema: Type.Object({ functionResponse: ResponseSchema }),
   example: { functionCall: EXAMPLE },
   ...createGeminiDialect('functionCall', 'functionResponse'),
@@ -32,7 +28,6 @@ export const gemini = {
 export const geminiSnakeCase = {
   name: 'gemini-snake-case',
   title: 'Gemini in snake case',
-  callSchema: Type.Object({ function_call: CallSchema }),
   resultSchema: Type.Object({ function_response: ResponseSchema }),
   example: { function_call: EXAMPLE },
   ...createGeminiDialect('function_call', 'function_response')

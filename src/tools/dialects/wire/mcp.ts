@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { own } from '../../../core/shared/json.ts'
-import { type Dialect, IdSchema, readId, readParts } from '../dialect.ts'
+import { type Dialect, readId, readParts } from '../dialect.ts'
 
 /** JSON-RPC error codes. The specification of `tools/call` asks for the second one if a tool is unknown. */
 const INVALID_REQUEST = -32_600
@@ -17,12 +17,6 @@ export const mcp = {
   name: 'mcp',
   title: 'MCP tools/call',
 
-  callSchema: Type.Object({
-    jsonrpc: VersionSchema,
-    id: Type.Optional(IdSchema),
-    method: Type.Literal('tools/call'),
-    params: Type.Object({ name: Type.String(), arguments: Type.Optional(Type.Unknown()) })
-  }),
   resultSchema: Type.Object({
     jsonrpc: VersionSchema,
     id: AnswerIdSchema,

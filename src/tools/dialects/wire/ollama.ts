@@ -1,17 +1,13 @@
 import { Type } from '@sinclair/typebox'
 import { isJsonObject, own } from '../../../core/shared/json.ts'
 import { type Dialect, IdSchema } from '../dialect.ts'
-import { FunctionCallSchema, isFunctionCall, readFunctionCall } from '../function-call.ts'
+import { isFunctionCall, readFunctionCall } from '../function-call.ts'
 
 /** Ollama: its whole response, which has a `message` and `done`, answered by `tool` messages with a `tool_name`. */
 export const ollama = {
   name: 'ollama',
   title: 'Ollama',
 
-  callSchema: Type.Object({
-    message: Type.Object({ tool_calls: Type.Array(FunctionCallSchema) }),
-    done: Type.Boolean()
-  }),
   resultSchema: Type.Object({
     role: Type.Literal('tool'),
     tool_call_id: Type.Optional(IdSchema),

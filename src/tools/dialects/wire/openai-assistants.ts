@@ -1,16 +1,13 @@
 import { Type } from '@sinclair/typebox'
 import { own } from '../../../core/shared/json.ts'
 import { callsIn, type Dialect, IdSchema } from '../dialect.ts'
-import { FUNCTION_CALL_EXAMPLE, FunctionCallSchema, isFunctionCall, readFunctionCall } from '../function-call.ts'
+import { FUNCTION_CALL_EXAMPLE, isFunctionCall, readFunctionCall } from '../function-call.ts'
 
 /** OpenAI Assistants: the run that waits for outputs, answered by the `tool_outputs` of its next request. */
 export const openaiAssistants = {
   name: 'openai-assistants',
   title: 'OpenAI Assistants',
 
-  callSchema: Type.Object({
-    required_action: Type.Object({ submit_tool_outputs: Type.Object({ tool_calls: Type.Array(FunctionCallSchema) }) })
-  }),
   resultSchema: Type.Object({ tool_call_id: Type.Optional(IdSchema), output: Type.String() }),
   example: {
     required_action: { type: 'submit_tool_outputs', submit_tool_outputs: { tool_calls: [FUNCTION_CALL_EXAMPLE] } }

@@ -1,9 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { isJsonObject, type JsonObject, own } from '../../../core/shared/json.ts'
 import { type Dialect, IdSchema, readId, readParts } from '../dialect.ts'
-import {
-  FREE_TEXT, FUNCTION_CALL_EXAMPLE, FunctionCallSchema, isFunctionCall, readFunctionCall
-} from '../function-call.ts'
+import { FREE_TEXT, FUNCTION_CALL_EXAMPLE, isFunctionCall, readFunctionCall } from '../function-call.ts'
 
 /** Keys of the arguments in calls without an envelope. */
 const BARE_ARGUMENT_KEYS = ['arguments', 'input', 'args', 'parameters'] as const
@@ -19,7 +17,6 @@ export const openaiChat = {
   name: 'openai',
   title: 'OpenAI Chat Completions',
 
-  callSchema: FunctionCallSchema,
   resultSchema: Type.Object({
     role: Type.Literal('tool'),
     tool_call_id: Type.Optional(IdSchema),

@@ -10,10 +10,6 @@ export const openaiLegacy = {
   name: 'openai-legacy',
   title: 'OpenAI Chat Completions with function_call',
 
-  callSchema: Type.Object({
-    role: Type.Optional(Type.Literal('assistant')),
-    function_call: Type.Object({ name: Type.String(), arguments: Type.Optional(Type.Unknown()) })
-  }),
   resultSchema: Type.Object({ role: Type.Literal('function'), name: Type.String(), content: Type.String() }),
   example: {
     role: 'assistant', content: null, function_call: { name: 'get_skill', arguments: '{"skill_name":"calculator"}' }

@@ -12,12 +12,6 @@ export const openaiResponses = {
   name: 'openai-responses',
   title: 'OpenAI Responses',
 
-  callSchema: Type.Object({
-    type: Type.Literal('function_call'),
-    call_id: Type.String(),
-    name: Type.String(),
-    arguments: Type.Optional(Type.Unknown())
-  }),
   resultSchema: Type.Object({
     type: Type.Union([Type.Literal('function_call_output'), Type.Literal('custom_tool_call_output')]),
     call_id: Type.Optional(IdSchema),
