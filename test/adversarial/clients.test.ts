@@ -5,7 +5,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
-import { buildService } from '../helper/build.ts'
 import { type ServiceProcess, startProcess } from '../helper/process.ts'
 import { freePort } from '../helper/proxies.ts'
 import { jsonRequest, openRaw, type RawConnection, rawRequest, request } from '../helper/raw-http.ts'
@@ -50,8 +49,7 @@ t.test('K56: clients that hang up in the middle of a download leave no descripto
   t.equal((await rawRequest(service.url, request('GET', '/skills/one'))).status, 200)
 })
 
-t.test('K56: the limits of slow clients are 15 s and 30 s, and 1,000 idle connections delay no request', async (t) => {
-  t.match((await buildService(t)).app.server, { headersTimeout: 15_000, requestTimeout: 30_000 })
+t.test('K56: 1,000 idle connections delay no request', async (t) => {
   const idle: RawConnection[] = []
   while (idle.length < IDLE_CLIENTS) {
     idle.push(...await Promise.all(Array.from({ length: 50 }, async () => {

@@ -121,6 +121,7 @@ t.test('K48: what never becomes a request', async (t) => {
 t.test('K56: slow clients', async (t) => {
   const service = await buildWithRoutes(t, (app) => {
     addOk(app)
+    t.match(app.server, { headersTimeout: 15_000, requestTimeout: 30_000 })
     Object.assign(app.server, { requestTimeout: 300, headersTimeout: 150, connectionsCheckingInterval: 20 })
   })
 

@@ -129,6 +129,7 @@ t.test('K80: POST /validate', async (t) => {
       { json: { findings: [{ code: 'ignore_file_unusable', message: /has more than \d+ bytes/ }] } })
   })
 
+  // test/sources/archive.test.ts sends more of them to the same reader.
   await t.test('hostile archives are refused, or harmless', async (t) => {
     const type = 'application/zip'
     const refused = { status: 400, json: { code: 'invalid_archive' } }
@@ -136,14 +137,8 @@ t.test('K80: POST /validate', async (t) => {
       { type }), refused)
     t.match(await send(service, zipOf([file('SKILL.md', 'x'.repeat(900_000), { claimed: 10 })]), { type }), refused,
       'more than it says')
-    for (const name of ['../SKILL.md', '/SKILL.md', 'a\\SKILL.md', 'C:/SKILL.md', 'a/../../SKILL.md']) {
-      t.match(await send(service, zipOf([file(name, DEMO)]), { type }),
-        {
-          status: 400,
-          json: {
-            code: 'invalid_archive', detail: /is an absolute path|leads out of its folder|has a backslash/
-          }
-        }, name)
+    for (const name of ['../SKILL.md', 'C:/SKILL.md']) {
+      t.match(await send(service, zipOf([file(name, DEMO)]), { type }), refused, name)
     }
     t.match(await send(service, zipOf([{
       name: Buffer.from([0x61, 0xff]), bytes: Buffer.from('x')
@@ -152,7 +147,6 @@ t.test('K80: POST /validate', async (t) => {
     })
     t.match(await send(service, zipOf(Array.from({ length: 20_001 }, (_, index) => file(`f${index}`, ''))), { type }),
       { json: { detail: /more than 20000 files and folders/ } })
-    t.match(await send(service, zipOf([file('SKILL.md', DEMO), file('SKILL.md', 'x')]), { type }), refused)
     const deep = (index: number): string =>
       `${Array.from({ length: 30 }, (_, level) => `d${index}-${level}`).join('/')}/f`
     t.match(await send(service, zipOf([file('SKILL.md', DEMO), ...Array.from({
@@ -160,7 +154,6 @@ t.test('K80: POST /validate', async (t) => {
     }, (_, index) => file(deep(index), ''))]), { type }), {
       json: { detail: /more than 20000 files and folders/ }
     })
-    t.match(await send(service, zipOf([file('SKILL.md', DEMO, { flags: 0x801 })]), { type }), refused, 'encrypted')
     t.match(await send(service, zipOf([file('SKILL.md', DEMO)]).subarray(0, -4), { type }), refused, 'cut')
     t.match(await send(service, zipOf([file('SKILL.md', '/etc/passwd', { mode: 0o120777 })]), { type }),
       { json: { findings: [{ code: 'main_file_missing' }] } }, 'a link is no file')

@@ -32,24 +32,14 @@ interface FileChange {
   readonly difference?: Html | undefined
 }
 
-/** What changed in a skill since one of its revisions; default: since the latest before the present one. */
+/** What changed in a skill since one of its kept revisions; default: since the latest before the present one. */
 export const page: PageMaker = async ({ skills, name, query: { from: wanted }, addresses }) => {
   const after = await skills.read(name, (state) => state.manifest())
   const present = after.revision
   const revisions = skills.keptRevisions(name).filter((revision) => revision !== present)
-  const from = typeof wanted === 'string' && wanted !== ''
-    ? wanted
-    : revisions[0] ?? revisionBefore(skills, name, present)
+  const from = typeof wanted === 'string' && wanted !== '' ? wanted : revisions[0]
   const files = from === undefined ? undefined : await compare(skills, name, from, after)
   return changesPage({ present, revisions, from, files }, name, addresses)
-}
-
-/** The last other revision that the skill had since the start, whether somebody has read all of it or not. */
-function revisionBefore (skills: View, name: string, present: string): string | undefined {
-  const changes = skills.parts.ledger.journal.filter((change) => change.name === name)
-  return changes.flatMap(({ before }) =>
-    before.find(({ root }) => skills.isGranted(root, name))?.content.revision ?? [])
-    .findLast((revision) => revision !== present)
 }
 
 /** Undefined for a revision that is not kept. */
@@ -129,7 +119,7 @@ ${revisions.length > 0 && html`<section aria-labelledby="revisions"><h2 id="revi
 
 function unknown (from: string | undefined): Html {
   const why = from === undefined
-    ? 'The skill has not changed since this service started.'
+    ? 'There is no earlier revision to compare with.'
     : html`There is nothing to compare with: the revision ${digest(from)} is not kept.`
   return html`<p class="nothing">${why} The service keeps a revision for some minutes if somebody
 has asked for all files of the skill, or for this page, before a change.</p>`
