@@ -199,8 +199,10 @@ const DEAD_DISKS: Readonly<Record<string, DeadDisks>> = {
   }
 }
 
+// Most of their time they wait for deadlines.
+t.jobs = 2
 for (const [title, disks] of Object.entries(DEAD_DISKS)) {
-  t.test(`K53 K54: ${title} cost their own roots only`, { skip }, async (t) => {
+  t.test(`K53 K54: ${title} cost their own roots only`, { skip, buffered: true }, async (t) => {
     const { folder, service, ask } = await startBetweenDead(t, disks)
     await until(async () => (await ask('/readyz')).status === 200, DEADLINE_MS)
     await service.printed('watching a skills folder')
