@@ -30,7 +30,7 @@ const SKILL_MS = 200
 
 const PROTOTYPE = Reflect.ownKeys(Object.prototype)
 
-t.test('one service answers everything as documented, and nothing secret comes out', async (t) => {
+t.test('K48: one service answers everything as documented, and nothing secret comes out', async (t) => {
   const service = await buildService(t, { options: { prepare: writeAttackTree } })
   const attacker = await createAttacker(service.url, service.folder)
   const inputs = attackInputs(await readInputsOptions(service.url, service.folder))
@@ -66,7 +66,7 @@ t.test('K10: no main file takes long to parse or to search', async (t) => {
   t.notOk('polluted' in {})
 })
 
-t.test('a real process stays up, and in turn, under all of it', async (t) => {
+t.test('K9: a real process stays up, and in turn, under all of it', async (t) => {
   const target = await startAttackTarget(t, { prepare: writeBombs })
   const attacker = await createAttacker(target.url, target.folder)
   const { json, tool, headers } = attackInputs(await readInputsOptions(target.url, target.folder))

@@ -336,7 +336,7 @@ t.test('K4 K44: legal inputs work', async (t) => {
   await checkLog(t)
 })
 
-t.test('roots that are links, relative or end with a slash; links inside a skill', async (t) => {
+t.test('K4 K19: roots that are links, relative or end with a slash; links inside a skill', async (t) => {
   const service = await buildService(t, {
     files: null,
     options: {

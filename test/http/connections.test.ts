@@ -248,7 +248,7 @@ t.test('K91: the end', async (t) => {
   })
 })
 
-t.test('request ids', async (t) => {
+t.test('K39: request ids', async (t) => {
   const service = await buildWithRoutes(t, (app) => { app.get('/id', (request) => ({ id: request.id })) })
   const get = (headers: string[] = []) => rawRequest(service.url, request('GET', '/id', { headers }))
 
@@ -268,7 +268,7 @@ t.test('request ids', async (t) => {
   })
 })
 
-t.test('the log', async (t) => {
+t.test('K70: the log', async (t) => {
   const waiting: Array<() => void> = []
   const started = new EventTarget()
   const wait = async () => {

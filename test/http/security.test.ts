@@ -86,7 +86,7 @@ t.test('K55: the authority of an absolute target counts, and Host does not', asy
     400)
 })
 
-t.test('without a list of hosts an absolute target needs an authority that is one', async (t) => {
+t.test('K55: without a list of hosts an absolute target needs an authority that is one', async (t) => {
   const { url } = await buildService(t, { options: { host: '0.0.0.0' } })
   t.equal((await rawRequest(url, request('GET', 'http://evil.example/livez'))).status, 200)
   for (const target of ['http:///livez', 'http://a@b/livez', 'http://[x]/livez']) {
@@ -95,7 +95,7 @@ t.test('without a list of hosts an absolute target needs an authority that is on
   }
 })
 
-t.test('no answer can be taken for another type, errors written by hand included', async (t) => {
+t.test('K48: no answer can be taken for another type, errors written by hand included', async (t) => {
   const { url } = await buildService(t)
   for (const bytes of [request('GET', '/livez'), request('HEAD', '/livez'), request('GET', '/nowhere'),
     request('GET', '/%zz'), request('GET', '/livez', {

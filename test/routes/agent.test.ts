@@ -29,7 +29,7 @@ function nested (levels: number): string {
   return '['.repeat(levels) + ']'.repeat(levels)
 }
 
-t.test('one service of tool calls', async (t) => {
+t.test('K34 K40: one service of tool calls', async (t) => {
   const service = await buildService(t, { files: FILES })
   const documentText = JSON.stringify({ skill_name: 'calculator', documentation: DOCUMENT }).replace('":"',
     '": "').replace('","', '", "').replace('":"', '": "')
@@ -231,7 +231,7 @@ const PROMPT_FILES: Files = {
   empty: { 'x.md': 'x' }
 }
 
-t.test('one service of prompts', async (t) => {
+t.test('K41: one service of prompts', async (t) => {
   const service = await buildService(t, { files: PROMPT_FILES })
   const entry = (name: string, description = `What ${name} is for`) =>
     `<skill>\n<name>\n${name}\n</name>\n<description>\n${description}\n</description>\n<location>\n/skills/${name}/files/SKILL.md\n</location>\n</skill>`

@@ -57,7 +57,7 @@ function digest (bytes: Buffer | string): string {
   return createHash('sha256').update(bytes).digest('hex')
 }
 
-t.test('one service', async (t) => {
+t.test('K44: one service', async (t) => {
   const service = await buildService(t, { files: { demo: { ...DEMO } } })
 
   t.test('K43 K44: Latin-1 under an unknown extension is text, in the manifest and in the answer', async (t) => {

@@ -345,7 +345,7 @@ interface Endpoints {
   readonly endpoints: ReadonlyArray<Record<'path' | 'summary', string> & { readonly methods: readonly string[] }>
 }
 
-t.test('GET / lists the endpoints, each of which is there', async (t) => {
+t.test('K74: GET / lists the endpoints, each of which is there', async (t) => {
   const response = await service.fetch('/')
   t.equal(response.status, 200)
   const { name, endpoints } = response.json() as Endpoints

@@ -69,7 +69,7 @@ t.test('K11, K42: GET /skills is the object of list_skills, every folder, sorted
   t.match((await service.fetch('/skills?unknown=1')).json(), { code: 'bad_query' })
 })
 
-t.test('one service', async (t) => {
+t.test('K42 K43: one service', async (t) => {
   const service = await buildService(t, { files: FILES })
 
   t.test('K15, K42: GET /skills/:name is the object of get_skill, verbatim', async (t) => {
@@ -251,7 +251,7 @@ function namesIn (zip: Buffer): string[] {
   return names
 }
 
-t.test('one service', async (t) => {
+t.test('K45: one service', async (t) => {
   const service = await buildService(t, { files: ARCHIVED })
 
   t.test('K45: every file of the manifest, the main file at the root, or all in one folder', async (t) => {

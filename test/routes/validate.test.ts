@@ -241,7 +241,7 @@ t.test('K79, K80: command, route and catalog say the same of the same bytes', as
   }), { numRuns: 15 })
 })
 
-t.test('the example skills are clean for every target', async (t) => {
+t.test('K79: the example skills are clean for every target', async (t) => {
   const reports = await reportsOn(EXAMPLES, TARGET_NAMES)
   t.equal(reports.length, readdirSync(EXAMPLES).length)
   for (const { skill, findings, verdicts } of reports) {

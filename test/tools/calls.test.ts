@@ -195,7 +195,7 @@ t.test('K34: results past 32 MiB are errors that name the limit, and what has no
   t.equal(lines.length, 2 * MAX_TOOL_CALLS)
 })
 
-t.test('one failing call does not stop the rest', async (t) => {
+t.test('K34: one failing call does not stop the rest', async (t) => {
   const broken = tool('broken', async () => { throw new TypeError('inside') })
   const fine = tool('fine', async () => new ToolOutcome({}, 'fine'))
   t.match(JSON.parse(await (await setUp(t, [broken, fine])).answer([chatCall('broken'), chatCall('fine')])), [

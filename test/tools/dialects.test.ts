@@ -251,7 +251,7 @@ t.test('K34: containers, and the lists in them, give up their calls and leave ou
   t.match(openCalls({ choices: [{ message: legacy }] }), { batch: true, dialect: openaiLegacy, calls: [NAME] })
 })
 
-t.test('a broken call, or one of another dialect, keeps its place and its id', async (t) => {
+t.test('K34: a broken call, or one of another dialect, keeps its place and its id', async (t) => {
   for (const [body, dialect, ids, whole = 1] of [
     [[use, { type: 'tool_use', id: 'b' }, null], 'anthropic', ['a', 'b', undefined], 2],
     [[item, { ...item, call_id: undefined }, { id: 'c', function: NAME }], 'openai-responses', ['a', undefined, 'c']],
@@ -281,7 +281,7 @@ t.test('a broken call, or one of another dialect, keeps its place and its id', a
   }
 })
 
-t.test('near misses: Responses, Gemini, its Interactions and OpenAI legacy are told apart', async (t) => {
+t.test('K34: near misses: Responses, Gemini, its Interactions and OpenAI legacy are told apart', async (t) => {
   for (const [body, dialect] of [
     [{ function_call: { ...NAME, args: {} } }, 'gemini-snake-case'],
     [{ function_call: { ...NAME, arguments: '{}' } }, 'openai-legacy'],
@@ -296,7 +296,7 @@ t.test('near misses: Responses, Gemini, its Interactions and OpenAI legacy are t
   }
 })
 
-t.test('what is no call is refused, with the accepted shapes', async (t) => {
+t.test('K38: what is no call is refused, with the accepted shapes', async (t) => {
   const message = { role: 'assistant', content: [TEXT] }
   for (const [detail, bodies] of [
     [/^No tool call was found\. Send one tool call/, [
@@ -336,7 +336,7 @@ t.test('what is no call is refused, with the accepted shapes', async (t) => {
   }
 })
 
-t.test('of a conversation, messages get no answer, and calls that have theirs get no second one', async (t) => {
+t.test('K34: of a conversation, messages get no answer, and calls that have theirs get no second one', async (t) => {
   const item = (id: string) => ({ type: 'function_call', call_id: id, ...NAME, arguments: '{}' })
   const output = (id: string) => ({ type: 'function_call_output', call_id: id, output: 'x' })
   const custom = (id: string) => ({ type: 'custom_tool_call', call_id: id, ...NAME, input: 'x' })
@@ -358,7 +358,7 @@ t.test('of a conversation, messages get no answer, and calls that have theirs ge
   t.match(all, { kind: 'unrecognised', detail: /^Every tool call in it has its result/ })
 })
 
-t.test('an id is echoed as it came, and what is no id is none', async (t) => {
+t.test('K35: an id is echoed as it came, and what is no id is none', async (t) => {
   for (const [id, written] of [
     ['', '"tool_call_id":"",'],
     ['x'.repeat(10_000), `"tool_call_id":"${'x'.repeat(10_000)}",`],
@@ -376,7 +376,7 @@ t.test('an id is echoed as it came, and what is no id is none', async (t) => {
   t.match(JSON.stringify(dialect.writeResult(first, DONE)), '{"jsonrpc":"2.0","id":null,')
 })
 
-t.test('a batch of more elements than any conversation has is refused', async (t) => {
+t.test('K34: a batch of more elements than any conversation has is refused', async (t) => {
   const call = { name: 'get_skill', arguments: {} }
   const detail = '10001 elements in one request: the limit is 10000'
   for (const item of [{}, call]) t.match(openEnvelope(new Array(10_001).fill(item)), { kind: 'too_many_calls', detail })

@@ -165,7 +165,7 @@ t.test('K75: what is nested more deeply than the parser reads is not rendered at
   t.end()
 })
 
-t.test('headings are below those of the page, none is skipped, and links written for GitHub find them', (t) => {
+t.test('K75: headings are below those of the page, none is skipped, and links written for GitHub find them', (t) => {
   const headings = Array.from(render('# A\n\n### Set up!\n\n# A\n\n## <b> `x`\n\n[up](#set-up)')
     .matchAll(/<(h\d) id="([^"]*)"|href="(#user[^"]*)">up/g), ([, ...parts]) => parts.filter(Boolean).join(' '))
   t.strictSame(headings, [
@@ -174,7 +174,7 @@ t.test('headings are below those of the page, none is skipped, and links written
   t.end()
 })
 
-t.test('tables are aligned by classes, tasks are boxes without a form, code keeps its language', (t) => {
+t.test('K75: tables are aligned by classes, tasks are boxes without a form, code keeps its language', (t) => {
   t.match(
     render('|a|b|\n|-:|:-:|\n|1|2|'),
     /<div class="table" tabindex="0"><table>\s*<thead>\s*<tr>\s*<th class="align-right">a/
@@ -308,7 +308,7 @@ t.test('K74: the source has each line once, as far as it is shown', (t) => {
   t.end()
 })
 
-t.test('characters in a row that nobody sees are one mark, however many', (t) => {
+t.test('K75: characters in a row that nobody sees are one mark, however many', (t) => {
   t.equal(
     escapeVisibly('\u200b\u202e'),
     '<span class="hidden-character" title="zero-width character, changes the direction of text">U+200B U+202E</span>'
