@@ -147,6 +147,7 @@ t.test('K4, K77: dev prints each skill once at the start, linked ones too, and i
   await preview.printed(/Preview at http:\/\/127\.0\.0\.1:\d+/)
   await preview.printed(/linked: nothing to fix; about \d+ tokens in each turn, \d+ in use\n/)
   const [url = ''] = /http:\/\/127\.0\.0\.1:\d+/.exec(preview.stdout()) ?? []
+  t.match(await (await fetch(`${url}/ui/status`)).text(), 'data-preview', 'its pages reload themselves')
   writeFileSync(join(folder, 'skills/a/SKILL.md'), '---\nname: other\ndescription: d\n---\nx\n')
   await preview.printed(/a: about/)
   await preview.printed(/error SKILL\.md:2: .*\. \w.*\.\n/)
