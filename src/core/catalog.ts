@@ -45,8 +45,8 @@ interface CatalogEvents {
   /** A skill was requested by name, and the index is out of date for it. */
   stale: [skill: SkillRef]
   listed: [root: Root, before: RootState]
-  /** Skills of a root have been compared with the disk. */
-  refreshed: [root: Root]
+  /** Skills of a root have been compared with the disk; `isFailed` if the root could not be listed. */
+  refreshed: [refresh: { readonly root: Root, readonly milliseconds: number, readonly isFailed: boolean }]
 }
 
 export interface CatalogOptions {
@@ -194,6 +194,7 @@ export class Catalog extends EventEmitter<CatalogEvents> {
 
   /** Compares all files of skills of a root, by default of all, with the disk, and reads skills that differ. */
   async refresh (root: Root, names?: ReadonlySet<string>): Promise<void> {
+    const startedAt = performance.now()
     await (names === undefined ? root.list() : root.sync())
     const changes: IndexChange[] = []
     const index = this.#indexOf(root)
@@ -209,7 +210,8 @@ export class Catalog extends EventEmitter<CatalogEvents> {
       await yieldIfNeeded()
     }
     this.#commit(root, changes)
-    this.emit('refreshed', root)
+    const isFailed = root.failure?.state === 'failed'
+    this.emit('refreshed', { root, milliseconds: performance.now() - startedAt, isFailed })
     if (names !== undefined || root.isIndexed) return
     root.isIndexed = true
     this.emit('indexed', root)

@@ -99,7 +99,7 @@ export class Ledger extends EventEmitter<{ change: [change: LedgerChange], fille
   /** A root that is still being prepared is opened when it is in its place. */
   readonly #onIndexed = (root: Root): void => { if (this.#followed.includes(root)) this.#open(root, false) }
 
-  readonly #onRefreshed = (root: Root): void => { this.#roots.get(root)?.tryAgain() }
+  readonly #onRefreshed = ({ root }: { readonly root: Root }): void => { this.#roots.get(root)?.tryAgain() }
 
   readonly #onChanged = (changes: readonly IndexChange[]): void => {
     if (this.#followed !== this.catalog.roots) this.#followRoots()

@@ -126,7 +126,7 @@ t.test('K71: the revision of the catalog is a number, equal for equal skills; re
   const metrics = createMetrics({ skills, version: '' })
   t.intercept(Date, 'now', { value: () => 5_000_000_000_000 })
   for (const [root, isFailed] of [[missing, false], [ops, false], [ops, true], [docs, true]] as const) {
-    if (root !== undefined) skills.refresher.emit('refreshed', { milliseconds: 3, isFailed, root })
+    if (root !== undefined) skills.catalog.emit('refreshed', { milliseconds: 3, isFailed, root })
   }
   const written = await metrics.registry.metrics()
   for (const line of [
