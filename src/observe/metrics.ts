@@ -42,7 +42,7 @@ const REVISION_DIGITS = 12
 
 /** Creates all metrics. Labels are routes, methods, statuses, tools and names of roots, never a caller's text. */
 export function createMetrics ({ skills, version, countsReads = false, readings = {} }: MetricsOptions) {
-  const { catalog, refresher } = skills
+  const { catalog, refresher } = skills.parts
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
   // promtool refuses gauges whose names end in `_total`.

@@ -192,7 +192,7 @@ t.test('K53: a skill that differs from its index is read again after a compariso
   const root = join(t.testdir({ root: { a: skill('a'), b: skill('b') } }), 'root')
   const disk = createFaultyDisk()
   const manager = await startManager(t, [root], { disk, watcher: false })
-  const { catalog } = manager
+  const { catalog } = manager.parts
   const heard: string[] = []
   manager.feed.onChange(({ type, name }) => { heard.push(`${type} ${name}`) })
   await until(() => manager.feed.revision !== undefined)
@@ -256,7 +256,7 @@ async function startFilled (t: Test, root: string) {
   return { skills, disk, refresh: () => refreshAll(skills) }
 }
 
-async function refreshAll ({ catalog, feed }: SkillManager): Promise<void> {
+async function refreshAll ({ parts: { catalog }, feed }: SkillManager): Promise<void> {
   for (const root of catalog.roots) await catalog.refresh(root)
   await until(() => feed.revision !== undefined)
 }
@@ -374,7 +374,7 @@ t.test('K53: roots are refreshed at the same time, and replaced meanwhile', asyn
   for (let round = 0; round < 20; round++) {
     fs.appendFileSync(join(folders, 'one/a/SKILL.md'), '!')
     await Promise.all([
-      ...skills.catalog.roots.map((root) => skills.catalog.refresh(root)),
+      ...skills.parts.catalog.roots.map((root) => skills.parts.catalog.refresh(root)),
       skills.setRoots(roots(one, ...round % 2 === 0 ? [three] : [two]))
     ])
   }
@@ -579,7 +579,9 @@ t.test('K52: changes are reported, each once it is in place', async (t) => {
   const root = t.testdir({ a: skill('a'), b: skill('b') })
   const manager = await startWatching(t, root)
   const reported: unknown[] = []
-  manager.catalog.on('changed', (changes) => { reported.push([changes.map(({ name }) => name), inIndex(manager)]) })
+  manager.parts.catalog.on('changed', (changes) => {
+    reported.push([changes.map(({ name }) => name), inIndex(manager)])
+  })
   writeSkill(join(root, 'a'), 'a', 'edited')
   await followed(manager, root)
   fs.rmSync(join(root, 'b'), { recursive: true })
@@ -596,7 +598,7 @@ t.test('K53: a checkout over hundreds of skills by another process', async (t) =
     t.testdir(Object.fromEntries(names.map((name) => [name, { ...skill(name), 'a.md': '', 'b.md': '', 'c.md': '' }])))
   const manager = await startWatching(t, root)
   let smallest = Infinity
-  manager.catalog.on('changed', () => { smallest = Math.min(smallest, manager.availableIndexed().length) })
+  manager.parts.catalog.on('changed', () => { smallest = Math.min(smallest, manager.availableIndexed().length) })
 
   // As git does: each file is removed and made anew.
   await promisify(execFile)(process.execPath, ['-e', `

@@ -321,7 +321,7 @@ t.test('K52 K54: a root on a disk that does not answer delays nothing of another
   await manager.start()
   await until(() => statusOf(manager).ready)
   t.match(statusOf(manager), { indexed: false, roots: [{ state: 'indexing' }, { state: 'ok' }] })
-  await until(() => manager.catalog.roots.some((root) => manager.refresher.isWatching(root)))
+  await until(() => manager.parts.catalog.roots.some((root) => manager.parts.refresher.isWatching(root)))
   writeSkill(join(base, 'fast/f'), 'f', 'edited')
   await until(() => inIndex(manager).includes('f: edited'))
   t.match(await manager.available(), [{ name: 'f' }], 'a list waits some seconds for the slow root')
@@ -338,7 +338,7 @@ t.test('K54: the first index and the comparisons of a root reject nothing, whate
   const manager = createSkillManager({ projectRoots: [root], watcher: false, tickMs: 5, log })
   t.teardown(() => manager.close())
   await manager.start()
-  manager.catalog.on('changed', () => { throw new Error('a listener') })
+  manager.parts.catalog.on('changed', () => { throw new Error('a listener') })
   await manager.indexed()
   writeSkill(join(root, 'a'), 'a', 'edited')
   await until(() => warnings.filter((line) => line.startsWith('rescan of a skills folder failed')).length > 1)
@@ -375,20 +375,20 @@ t.test('K54: a hundred roots that come and go leave no timers, listeners and wat
   const manager = await startWatching(t, join(base, 'skill-0'))
   hook.enable()
   t.teardown(() => { hook.disable() })
-  const first = manager.catalog.roots[0]?.options
+  const first = manager.parts.catalog.roots[0]?.options
   const kept = typeof first === 'string' ? [{ path: first }] : []
   await manager.setRoots(kept)
   // Its own folder, and that of its skill.
   await until(() => countWatches() === 2)
-  const listeners = manager.catalog.listenerCount('listed')
+  const listeners = manager.parts.catalog.listenerCount('listed')
   for (let round = 0; round < 2; round++) {
     await manager.setRoots([...kept, ...roots])
-    await until(() => manager.catalog.roots.every((root) => manager.refresher.isWatching(root)))
+    await until(() => manager.parts.catalog.roots.every((root) => manager.parts.refresher.isWatching(root)))
     t.equal(source.listenerCount('changed'), 100)
     await manager.setRoots(kept)
   }
   await until(() => source.listenerCount('changed') === 0)
-  t.equal(manager.catalog.listenerCount('listed'), listeners)
+  t.equal(manager.parts.catalog.listenerCount('listed'), listeners)
   await until(() => countWatches() === 2)
   await manager.close()
   await until(() => timers.size < 5)

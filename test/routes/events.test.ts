@@ -34,7 +34,7 @@ function deepSkill (name: string) {
 
 async function startService (t: Test): Promise<Service> {
   const service = await buildService(t, { files: { a: deepSkill('a'), b: deepSkill('b') }, options: { watcher: true } })
-  await until(() => service.skills.refresher.state.status === 'watching')
+  await until(() => service.skills.parts.refresher.state.status === 'watching')
   return service
 }
 
