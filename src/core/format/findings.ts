@@ -75,7 +75,7 @@ export const FINDINGS = {
   file_unreadable: ['warning', 'files and folders that the service has no permission to read are skipped'],
   file_path_too_long: ['warning', 'files and folders whose paths are too long for the system are skipped'],
   file_name_not_utf8: ['warning', 'files whose names are not UTF-8 are skipped'],
-  file_program: ['info', 'the skill has compiled programs'],
+  file_program: ['info', 'the skill has compiled programs, which nobody can review'],
   file_archive: ['info', 'the skill has archives, whose contents are not checked'],
   file_type_mismatch: ['warning', 'files have another type than their names say'],
   too_many_files: ['warning',
