@@ -40,8 +40,6 @@ export type IsVisible = (root: Root, name: string) => boolean
 interface CatalogEvents {
   /** The index has changed. Also emitted when the roots were replaced, even without changes. */
   changed: [changes: readonly IndexChange[]]
-  /** All skills of a root have been read for the first time. */
-  indexed: [root: Root]
   /** A skill was requested by name, and the index is out of date for it. */
   stale: [skill: SkillRef]
   listed: [root: Root, before: RootState]
@@ -210,11 +208,9 @@ export class Catalog extends EventEmitter<CatalogEvents> {
       await yieldIfNeeded()
     }
     this.#commit(root, changes)
+    if (names === undefined) root.isIndexed = true
     const isFailed = root.failure?.state === 'failed'
     this.emit('refreshed', { root, milliseconds: performance.now() - startedAt, isFailed })
-    if (names !== undefined || root.isIndexed) return
-    root.isIndexed = true
-    this.emit('indexed', root)
   }
 
   /** Returns undefined for a skill that is as it was. */
