@@ -290,21 +290,6 @@ t.test('K53: a disk that lists its folders in another order each time has one st
   t.equal(new Set(walks.map(({ fingerprint }) => fingerprint)).size, 1)
 })
 
-t.test('K51: a list asks one stat for each root and link, and lists nothing', async (t) => {
-  const names = Array.from({ length: 10 }, (_, index) => `skill-${index}`)
-  const base = fs.realpathSync(t.testdir({ store: skills(...names), root: {} }))
-  for (const name of names) fs.symlinkSync(`../store/${name}`, join(base, 'root', name))
-  const disk = createFaultyDisk({ ageMs: 60_000 })
-  const manager = await startManager(t, [join(base, 'root')], { disk, linkTargets: [join(base, 'store')] })
-  disk.calls.clear()
-  t.strictSame(await manager.list(), [...names].sort())
-  t.strictSame(Object.fromEntries(disk.calls), { stat: 1 + names.length })
-  fs.rmSync(join(base, 'store/skill-3'), { recursive: true })
-  t.notMatch((await manager.list()).join(), 'skill-3', 'a link that dangles now')
-  fs.cpSync(join(base, 'store/skill-4'), join(base, 'store/skill-3'), { recursive: true })
-  t.match((await manager.list()).join(), 'skill-3', 'and leads to a folder again')
-})
-
 t.test('K52 K54: a root on a disk that does not answer delays nothing of another root', async (t) => {
   const base = fs.realpathSync(t.testdir({ slow: skills('s'), fast: skills('f') }))
   let release = () => {}

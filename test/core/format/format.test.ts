@@ -283,7 +283,7 @@ t.test('K9: hidden text is a warning that names the line', async t => {
   }
 })
 
-t.test('ordinary text of any language hides nothing', async t => {
+t.test('K9: ordinary text of any language hides nothing', async t => {
   const rows = ['', 'plain\ttext\r\n\f', '\uFEFFwith a byte order mark', '“quotes” – dashes … é', '技能 навык',
     '👩\u200D💻 family', 'می\u200Cخواهم', 'क्\u200Dष', '❤\uFE0F\u200D🔥', 'a\u00A0b', '1\uFE0F\u20E3 葛\u{E0100}飾',
     '\u{E0100}', '\u{10FFFF}']
@@ -371,7 +371,7 @@ t.test('K9: findings about fields, body and text come together', async t => {
   t.strictSame(codes(`---\n${fields}---`), ['body_empty'])
 })
 
-t.test('the summary is the trimmed text of the frontmatter, else the folder', async t => {
+t.test('K9: the summary is the trimmed text of the frontmatter, else the folder', async t => {
   const rows: Array<[string, string, string]> = [
     ['name: "  padded "\ndescription: " x "', 'padded', 'x'],
     ['name: other\ndescription: >\n  a\n  b', 'other', 'a b'],
