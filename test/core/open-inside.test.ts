@@ -8,7 +8,6 @@ import t, { type Test } from 'tap'
 import { createNetworkDisk, type Disk, localDisk } from '../../src/core/read/disk.ts'
 import { openInside } from '../../src/core/read/open-inside.ts'
 import { RefusedError } from '../../src/core/read/refused.ts'
-import { startSwapper } from '../helper/disk.ts'
 import { countOpenBelow, createFaultyDisk, failing, osError } from '../helper/skills.ts'
 
 const LIMIT = 1_000
@@ -307,27 +306,3 @@ t.test('K22: what was removed after it was opened is still that file, and K8 cou
   disk.intercept = () => {}
   t.equal(await readInside(disk, folder, 'x (deleted)'), 'odd')
 })
-
-for (const [what, swapped, secret] of [['the file', 'docs/a.md', 'a.md'], ['its folder', 'docs', ''],
-  ['the skill folder', '.', '']] as const) {
-  t.test(`K22: a link to outside swapped in for ${what} in a loop gets nothing`, async (t) => {
-    const base = fs.realpathSync(
-      t.testdir({
-        secret: { 'a.md': CANARY, docs: { 'a.md': CANARY } }, root: { demo: { docs: { 'a.md': 'public' } } }
-      }))
-    const folder = join(base, 'root/demo')
-    fs.symlinkSync(join(base, 'secret', secret), join(base, 'link'))
-    const path = join(folder, swapped)
-    const stopSwapping = await startSwapper(t, path.replace(/\/$/, ''), join(base, 'aside'), join(base, 'link'))
-    const seen: Record<string, number> = {}
-    const deadline = performance.now() + 20_000
-    const hasSeenBoth = () => seen['public'] !== undefined && Object.keys(seen).length > 1
-    for (let count = 0; (count < 3_000 || !hasSeenBoth()) && performance.now() < deadline; count++) {
-      const answer = await readInside(localDisk, folder, 'docs/a.md')
-      seen[answer] = (seen[answer] ?? 0) + 1
-    }
-    t.comment(`${await stopSwapping()} swaps`)
-    t.notOk(Object.keys(seen).some((answer) => answer.includes(CANARY)), 'no canary')
-    t.ok(hasSeenBoth(), `read in between, and refused in between: ${JSON.stringify(seen)}`)
-  })
-}

@@ -218,19 +218,6 @@ t.test('K59: no reading of other files takes the place of a kept revision', asyn
   t.equal(await textAt(service, revision), 'one')
 })
 
-t.test('K59: equal files of several revisions count once', async (t) => {
-  const { service, edit } = await start(t, { maxBytes: 60_000 }, { 'a.txt': '0', 'b.txt': 'x'.repeat(40_000) })
-  const revisions: string[] = []
-  for (const text of ['one', 'two', 'three']) {
-    edit(text)
-    revisions.push(await revisionOf(service))
-  }
-  edit('now')
-  for (const [index, text] of ['one', 'two', 'three'].entries()) {
-    t.equal(await textAt(service, revisions[index] ?? ''), text)
-  }
-})
-
 async function pathsOf (manager: SkillManager, name = 'demo'): Promise<readonly string[]> {
   return (await manager.read(name, (skill) => skill.manifest())).files.map(({ path }) => path)
 }

@@ -190,6 +190,7 @@ t.test('K51: a link that is turned to another target is what it is now, at the n
 
 t.test('K4: a link target that is exchanged at any moment of a question gives the secret to nobody', async (t) => {
   const { base, root, store } = createInstalled(t)
+  for (const name of ['own', 'two']) fs.rmSync(join(root, name), { recursive: true })
   const secret = join(base, 'secret')
   const swaps: Readonly<Record<string, readonly [act: () => void, undo: () => void]>> = {
     'the link': [() => { relink(join(root, 'one'), '../secret') }, () => { relink(join(root, 'one'), '../store/one') }],

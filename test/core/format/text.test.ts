@@ -453,7 +453,6 @@ t.test('K9: no text takes long or overflows the stack, whatever it unfolds to', 
     '\u05b0\u0591', '🚀']
   for (const unit of units) {
     const text = `a${unit.repeat(65_536 / unit.length)}`
-    await checkTime(t, 100, () => tokenize(text), JSON.stringify(unit))
-    await checkTime(t, 100, () => skills.search(text), `a query of ${JSON.stringify(unit)}`)
+    await checkTime(t, 100, () => skills.search(text), JSON.stringify(unit))
   }
 })
