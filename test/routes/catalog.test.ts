@@ -201,7 +201,7 @@ t.test('K4, K9, K46: a broken skill has an entry with its findings, and so has o
         finding.code === code && finding.fix !== ''), code)
   }
   t.match(entries['linked']?.['findings'], [
-    { code: 'file_special', message: "FIFOs, sockets and devices are skipped: 'fifo'" },
+    { code: 'file_special', message: "files that are not regular files are skipped: 'fifo'" },
     { code: 'link_outside', message: /: 'link\d', 'link\d', 'link\d' and 1 more$/ },
     { code: 'link_to_folder', message: /: 'link4'$/ }
   ])
