@@ -229,14 +229,6 @@ t.test('K4: a link target that is exchanged at any moment of a question gives th
   }
 })
 
-t.test('K52: the index follows what links lead to outside of the root', async (t) => {
-  const { root, store } = createInstalled(t)
-  const manager = await startWatching(t, root, { linkTargets: [store] })
-  await followed(manager, root)
-  fs.writeFileSync(join(store, 'one/SKILL.md'), skillText('one').replace('What', 'How'))
-  await followed(manager, root)
-})
-
 t.test('K51: a root whose place is a link to it now gives the files of its skills, and links in them', async (t) => {
   const dir = t.testdir({
     data: { root: { alpha: skill('alpha', { 'notes.txt': 'notes', 'link.md': t.fixture('symlink', 'SKILL.md') }) } }
