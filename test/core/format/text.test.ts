@@ -6,7 +6,7 @@ import { createSecret } from '../../../src/access/secret.ts'
 import { decodeText } from '../../../src/core/read/decode.ts'
 import { MAX_IGNORE_PATTERNS, parseIgnoreFile } from '../../../src/core/read/ignore-file.ts'
 import { parseRelativePath } from '../../../src/core/read/relative-path.ts'
-import { STOP_WORDS, tokenize, wordMatcher } from '../../../src/core/search/words.ts'
+import { STOP_WORDS, tokenize } from '../../../src/core/search/words.ts'
 import { compareCodePoints, printable, quote } from '../../../src/core/shared/text.ts'
 import type { SkillManager } from '../../../src/core/skill-manager.ts'
 import { maskSecrets, SECRET_PREFIXES } from '../../../src/secrets.ts'
@@ -413,13 +413,6 @@ t.test('K46: any text is found by its own words', async (t) => {
     const isFound = (await skills.search(text)).includes(`s${index}`)
     t.equal(isFound, tokenize(text).some((word) => !STOP_WORDS.has(word)), JSON.stringify(text))
   }
-})
-
-t.test('K74: a matcher marks the words by which a query finds a text', async (t) => {
-  const isFound = wordMatcher('merging the PDF fi')
-  for (const word of ['merge', 'Merged', 'pdf', 'PDFs']) t.ok(isFound(word), word)
-  for (const word of ['the', 'emerge', 'list', 'file']) t.notOk(isFound(word), word)
-  t.ok(wordMatcher('calc')('calculator'))
 })
 
 t.test('K9: no text takes long or overflows the stack, whatever it unfolds to', async (t) => {
