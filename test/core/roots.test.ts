@@ -358,7 +358,7 @@ t.test('K54: a hundred roots that come and go leave no timers, listeners and wat
   await manager.setRoots(kept)
   // Its own folder, and that of its skill.
   await until(() => countWatches() === 2)
-  const listeners = manager.parts.catalog.listenerCount('listed')
+  const listeners = manager.parts.catalog.listenerCount('stale')
   for (let round = 0; round < 2; round++) {
     await manager.setRoots([...kept, ...roots])
     await until(() => manager.parts.catalog.roots.every((root) => manager.parts.refresher.isWatching(root)))
@@ -366,7 +366,7 @@ t.test('K54: a hundred roots that come and go leave no timers, listeners and wat
     await manager.setRoots(kept)
   }
   await until(() => source.listenerCount('changed') === 0)
-  t.equal(manager.parts.catalog.listenerCount('listed'), listeners)
+  t.equal(manager.parts.catalog.listenerCount('stale'), listeners)
   await until(() => countWatches() === 2)
   await manager.close()
   await until(() => timers.size < 5)

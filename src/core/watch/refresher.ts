@@ -38,7 +38,7 @@ export class Refresher {
     this.#catalog = catalog
     this.#options = { polling, watcher, tickMs, log }
     for (const root of catalog.roots) this.#followers.set(root, this.#createFollower(root))
-    catalog.on('stale', this.#onStale).on('listed', this.#onListed)
+    catalog.on('stale', this.#onStale)
   }
 
   /** Starts the followers: each indexes its root, and then follows it. */
@@ -94,12 +94,11 @@ export class Refresher {
 
   async close (): Promise<void> {
     this.#isClosed = true
-    this.#catalog.off('stale', this.#onStale).off('listed', this.#onListed)
+    this.#catalog.off('stale', this.#onStale)
     await Promise.all([...this.#followers.values()].map((follower) => follower.close()))
   }
 
   readonly #onStale = ({ root, name }: SkillRef): void => { this.#followers.get(root)?.hint(name) }
-  readonly #onListed = (root: Root): void => { void this.#followers.get(root)?.listed() }
 
   #createFollower (root: Root): RootFollower {
     const { polling, watcher, tickMs, log } = this.#options

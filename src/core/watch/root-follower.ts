@@ -62,10 +62,6 @@ export class RootFollower {
     this.#hintTimer ??= setTimeout(() => { void this.#compare(() => this.#takeHints()) }, COLLECT_MS).unref()
   }
 
-  async listed (): Promise<void> {
-    await this.#watcher?.check()
-  }
-
   /** Stops following. Resolves when no comparison is running. */
   async close (): Promise<void> {
     this.#isClosed = true
