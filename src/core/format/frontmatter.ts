@@ -6,7 +6,7 @@ import { quote } from '../shared/text.ts'
 import { finding, quoteList } from './findings.ts'
 
 interface ParsedFrontmatter {
-  /** Plain JSON data. */
+  /** Plain JSON data. A frontmatter that is not YAML has only `name` and `description`, where they can be read. */
   readonly frontmatter: Frontmatter
   readonly findings: readonly Finding[]
   /** False where nothing could be read: the findings say why. */
@@ -59,7 +59,7 @@ export function parseFrontmatter (bytes: Buffer): ParsedFrontmatter {
     try {
       return describeValue(text, fields)
     } catch (remaining) {
-      return unread(failureFinding(remaining, text))
+      return { ...unread(failureFinding(remaining, text)), frontmatter: readNamingFields(source) }
     }
   }
 }
@@ -115,6 +115,21 @@ function duplicateFinding (source: string, line: number): Finding {
   const [key = ''] = (linesOf(source)[line] ?? '').split(':', 1)
   const message = `the key ${quote(key.trim())} occurs twice: some readers take the last one, others refuse it`
   return finding('yaml_not_portable', message, 'Remove one of the two', undefined, { line: line + 2, column: 1 })
+}
+
+/** Reads `name` and `description` of a frontmatter that is not YAML, each by itself. */
+function readNamingFields (source: string): Frontmatter {
+  const fields = {}
+  const lines = linesOf(source)
+  for (const [index, line] of lines.entries()) {
+    if (!/^(?:name|description):/.test(line)) continue
+    const length = lines.slice(index + 1).findIndex((each) => /^[^ \t]/.test(each))
+    const block = lines.slice(index, length === -1 ? undefined : index + 1 + length).join('\n')
+    try {
+      Object.assign(fields, toJson(load(quotePlainValues(block).text, LIMITS)))
+    } catch {}
+  }
+  return fields
 }
 
 function unread (problem: Finding): ParsedFrontmatter {

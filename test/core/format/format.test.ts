@@ -102,7 +102,7 @@ t.test('K10: frontmatter over the limit is not parsed', async t => {
 const parseFile = (frontmatter: string, folder = 'x') =>
   parseSkillBytes(Buffer.from(`---\n${frontmatter}\n---\nbody\n`), folder)
 
-t.test('K9 K79: frontmatter that is not YAML is one finding at its line, and nothing of it is read', async t => {
+t.test('K9 K79: frontmatter that is not YAML is one finding at its line, and names the skill all the same', async t => {
   const rows = [
     { name: 'two lists', broken: 'argument-hint: [a] [b]', line: 3 },
     { name: 'text after a quote', broken: 'license: "MIT" or so', line: 3 },
@@ -124,7 +124,7 @@ t.test('K9 K79: frontmatter that is not YAML is one finding at its line, and not
   for (const end of ['\n', '\r\n']) {
     for (const { name, broken, line } of rows) {
       const { summary, findings } = parseFile(`name: x\n${broken}\ndescription: y: z`.replaceAll('\n', end), 'folder')
-      t.strictSame(summary, { name: 'folder', description: '' }, name)
+      t.strictSame(summary, { name: 'x', description: 'y: z' }, name)
       const fix = `Correct line ${line} of SKILL.md, or put its value in double quotes`
       t.match(findings.filter(({ code }) => code !== 'line_ends_crlf'), [{ code: 'yaml_invalid', line, fix }], name)
     }
