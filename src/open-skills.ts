@@ -28,7 +28,7 @@ export async function openSkills (config: Config, { env, log = SILENT, shutdown,
   const { linkTargets, watchPolling: polling } = config
   const projectRoots = trust?.guard(roots.sources.roots) ?? roots.sources.roots
   const skills = createSkillManager({ projectRoots, linkTargets, polling, log, ...options })
-  logCatalog(skills.catalog, log, onSkipped)
+  logCatalog(skills.parts.catalog, log, onSkipped)
   shutdown.add(() => skills.close())
   return { roots, trust, skills }
 }

@@ -120,7 +120,7 @@ async function openPlace (
     keep: { keepMs: 0 },
     linkTargets: [...linkTargets, target].flat()
   })
-  if (only === undefined) logCatalog(skills.catalog, SILENT, onSkipped)
+  if (only === undefined) logCatalog(skills.parts.catalog, SILENT, onSkipped)
   await skills.start()
   return skills
 }

@@ -40,13 +40,11 @@ export type IsVisible = (root: Root, name: string) => boolean
 interface CatalogEvents {
   /** The index has changed. Also emitted when the roots were replaced, even without changes. */
   changed: [changes: readonly IndexChange[]]
-  /** All skills of a root have been read for the first time. */
-  indexed: [root: Root]
   /** A skill was requested by name, and the index is out of date for it. */
   stale: [skill: SkillRef]
   listed: [root: Root, before: RootState]
-  /** Skills of a root have been compared with the disk. */
-  refreshed: [root: Root]
+  /** Skills of a root have been compared with the disk; `isFailed` if the root could not be listed. */
+  refreshed: [refresh: { readonly root: Root, readonly milliseconds: number, readonly isFailed: boolean }]
 }
 
 export interface CatalogOptions {
@@ -194,6 +192,7 @@ export class Catalog extends EventEmitter<CatalogEvents> {
 
   /** Compares all files of skills of a root, by default of all, with the disk, and reads skills that differ. */
   async refresh (root: Root, names?: ReadonlySet<string>): Promise<void> {
+    const startedAt = performance.now()
     await (names === undefined ? root.list() : root.sync())
     const changes: IndexChange[] = []
     const index = this.#indexOf(root)
@@ -209,10 +208,9 @@ export class Catalog extends EventEmitter<CatalogEvents> {
       await yieldIfNeeded()
     }
     this.#commit(root, changes)
-    this.emit('refreshed', root)
-    if (names !== undefined || root.isIndexed) return
-    root.isIndexed = true
-    this.emit('indexed', root)
+    if (names === undefined) root.isIndexed = true
+    const isFailed = root.failure?.state === 'failed'
+    this.emit('refreshed', { root, milliseconds: performance.now() - startedAt, isFailed })
   }
 
   /** Returns undefined for a skill that is as it was. */

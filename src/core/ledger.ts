@@ -74,13 +74,13 @@ export class Ledger extends EventEmitter<{ change: [change: LedgerChange], fille
     if (this.#isStarted) return
     this.#isStarted = true
     this.#followed = this.catalog.roots
-    this.catalog.on('changed', this.#onChanged).on('indexed', this.#onIndexed).on('refreshed', this.#onRefreshed)
-    for (const root of this.#followed) if (root.isIndexed) this.#onIndexed(root)
+    this.catalog.on('changed', this.#onChanged).on('refreshed', this.#onRefreshed)
+    for (const root of this.#followed) if (root.isIndexed) this.#open(root, false)
   }
 
   close (): void {
     this.#isStarted = true
-    this.catalog.off('changed', this.#onChanged).off('indexed', this.#onIndexed).off('refreshed', this.#onRefreshed)
+    this.catalog.off('changed', this.#onChanged).off('refreshed', this.#onRefreshed)
     for (const root of this.#roots.values()) root.close()
     this.removeAllListeners()
   }
@@ -96,10 +96,12 @@ export class Ledger extends EventEmitter<{ change: [change: LedgerChange], fille
     return [...this.#roots].some(([{ name: root }, ledger]) => ledger.hasUnread((name) => isGranted(root, name)))
   }
 
-  /** A root that is still being prepared is opened when it is in its place. */
-  readonly #onIndexed = (root: Root): void => { if (this.#followed.includes(root)) this.#open(root, false) }
-
-  readonly #onRefreshed = (root: Root): void => { this.#roots.get(root)?.tryAgain() }
+  readonly #onRefreshed = ({ root }: { readonly root: Root }): void => {
+    const opened = this.#roots.get(root)
+    if (opened !== undefined) opened.tryAgain()
+    // A root that is still being prepared is opened when it is in its place.
+    else if (root.isIndexed && this.#followed.includes(root)) this.#open(root, false)
+  }
 
   readonly #onChanged = (changes: readonly IndexChange[]): void => {
     if (this.#followed !== this.catalog.roots) this.#followRoots()

@@ -156,7 +156,7 @@ function mainFileFindings (
 ): Finding[] {
   const isMissing = refused === undefined && used === undefined
   return [
-    ...refused === undefined ? [] : [refusedFinding(refused.refusal)],
+    ...refused === undefined ? [] : [REFUSED[refused.refusal] ?? UNREADABLE],
     ...isMissing ? [names.length === 0 ? MISSING : NOT_A_FILE] : [],
     ...names.length > 1 ? [SEVERAL] : [],
     ...used === undefined || used === 'SKILL.md'
@@ -181,15 +181,12 @@ const NOT_A_FILE: Finding = finding('main_file_not_a_file', 'SKILL.md is not a r
 const SEVERAL: Finding = finding('main_file_ambiguous', 'the folder has several main files that differ only in case',
   'Keep SKILL.md and remove or rename the others')
 
-function refusedFinding (refusal: Refusal): Finding {
-  switch (refusal) {
-    case 'too_large':
-      return finding('main_file_too_large', `SKILL.md is larger than ${MAX_MAIN_FILE_BYTES} bytes`,
-        'Move details into supporting files and link to them from SKILL.md')
-    case 'permission_denied':
-      return finding('main_file_permission_denied', 'the server has no permission to read SKILL.md',
-        'Give the user that runs the server permission to read the folder and SKILL.md')
-    default:
-      return finding('main_file_unreadable', 'SKILL.md cannot be read', 'Check the disk, and write SKILL.md again')
-  }
+const UNREADABLE: Finding = finding('main_file_unreadable', 'SKILL.md cannot be read',
+  'Check the disk, and write SKILL.md again')
+
+const REFUSED: Readonly<Partial<Record<Refusal, Finding>>> = {
+  too_large: finding('main_file_too_large', `SKILL.md is larger than ${MAX_MAIN_FILE_BYTES} bytes`,
+    'Move details into supporting files and link to them from SKILL.md'),
+  permission_denied: finding('main_file_permission_denied', 'the server has no permission to read SKILL.md',
+    'Give the user that runs the server permission to read the folder and SKILL.md')
 }

@@ -16,23 +16,20 @@ export type SkillManagerOptions = CatalogOptions & RefresherOptions
 
 /** The view of all skills of all roots. Starts and stops everything, and creates views for callers. */
 export class SkillManager extends View {
-  readonly catalog: Catalog
-  readonly refresher: Refresher
-
   constructor (options: SkillManagerOptions) {
     const catalog = new Catalog(options)
-    const refresher = new Refresher(catalog, options)
     super('', () => 'all', {
-      catalog, refresher, ledger: new Ledger(catalog, options.log), search: new CatalogSearch(catalog)
+      catalog,
+      refresher: new Refresher(catalog, options),
+      ledger: new Ledger(catalog, options.log),
+      search: new CatalogSearch(catalog)
     })
-    this.catalog = catalog
-    this.refresher = refresher
   }
 
   /** Lists the roots, but waits for no slow one. The index and the watchers follow in the background. */
   async start (): Promise<void> {
-    this.refresher.start()
-    const isListed = Promise.all(this.catalog.roots.map((root) => root.list()))
+    this.parts.refresher.start()
+    const isListed = Promise.all(this.parts.catalog.roots.map((root) => root.list()))
     await Promise.race([isListed, sleep(SLOW_START_MS, undefined, { ref: false })])
   }
 
@@ -44,23 +41,24 @@ export class SkillManager extends View {
 
   /** Replaces the roots. One with the same options object keeps its skills. */
   async setRoots (roots: readonly RootOptions[]): Promise<void> {
-    await this.refresher.setRoots(roots)
+    await this.parts.refresher.setRoots(roots)
   }
 
   async close (): Promise<void> {
-    this.catalog.close()
-    this.parts.ledger.close()
-    await this.refresher.close()
+    const { catalog, ledger, refresher } = this.parts
+    catalog.close()
+    ledger.close()
+    await refresher.close()
   }
 
   /** Names of the roots in their order, which may contain duplicates. */
   get rootNames (): readonly string[] {
-    return this.catalog.roots.map(({ name }) => name)
+    return this.parts.catalog.roots.map(({ name }) => name)
   }
 
   /** Returns the names of the skills in a root, as of its last listing. */
   skillsIn (root: string): readonly string[] {
-    return [...this.catalog.roots.find(({ name }) => name === root)?.folders.keys() ?? []]
+    return [...this.parts.catalog.roots.find(({ name }) => name === root)?.folders.keys() ?? []]
   }
 
   /** Creates a view of the roots that have a grant. `scope` must be unique among views with different grants. */

@@ -1,4 +1,4 @@
-import { ROOT_PROBLEMS } from '../core/roots/root.ts'
+import { failureCodeOf, ROOT_PROBLEMS } from '../core/roots/root.ts'
 import type { View } from '../core/view.ts'
 import type { Quarantined, SourceStatus } from '../schemas/health.ts'
 import type { Shutdown } from './shutdown.ts'
@@ -44,7 +44,7 @@ export function statusOf (skills: View) {
       : { ...root.status, skills: [...root.folders.keys()].filter(grant).length, skipped: 0 }),
     watcher: refresher.state,
     /** Codes of the errors that kept the last refresh from reading the disk; the last good index is served. */
-    failures: [...new Set(roots.flatMap(({ failureCode }) => failureCode ?? []))],
+    failures: [...new Set(roots.flatMap((root) => failureCodeOf(root) ?? []))],
     /** Names of the roots in which the caller sees only some skills; absent without an access file. */
     ...scope !== '' && { partial: grants.filter(([, grant]) => grant !== 'all').map(([{ name }]) => name) }
   }

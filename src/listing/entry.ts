@@ -79,15 +79,6 @@ export async function makeEntry<Validated extends ValidatedEntry> (
   return entry
 }
 
-const texts = new WeakMap<object, string>()
-
-/** Returns an entry as JSON; the text is kept until the entry changes. */
-export function entryText (entry: object): string {
-  const text = texts.get(entry) ?? JSON.stringify(entry)
-  texts.set(entry, text)
-  return text
-}
-
 /** Returns errors for which the skill has an entry with findings instead of files. */
 function asUnreadable (error: unknown): SkillError {
   if (error instanceof SkillError && error.code !== 'skill_changing' && error.code !== 'skill_not_found') return error

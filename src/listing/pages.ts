@@ -3,7 +3,7 @@ import { yieldIfNeeded } from '../core/shared/async.ts'
 import { SkillError } from '../core/shared/errors.ts'
 import { formatCursor, pageStart } from './cursor.ts'
 import {
-  type CatalogEntry, describeState, entryText, type EntryValidator, makeEntry, PENDING, type ValidatedEntry
+  type CatalogEntry, describeState, type EntryValidator, makeEntry, PENDING, type ValidatedEntry
 } from './entry.ts'
 
 /** Most characters of all entries on one page of GET /catalog. */
@@ -75,7 +75,7 @@ export async function readCatalogPage<Validated extends ValidatedEntry> (
     const entry = await readEntry(skills, names[end] ?? '', validate)
     if (entry === undefined || (valid !== undefined && entry.valid !== valid)) continue
     if (filter?.accepts(entry) === false) continue
-    const text = isSearch ? JSON.stringify({ ...entry, score: names.length - end }) : entryText(entry)
+    const text = JSON.stringify(isSearch ? { ...entry, score: names.length - end } : entry)
     entries.push(text)
     characters += text.length
   }

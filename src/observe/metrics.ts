@@ -42,7 +42,7 @@ const REVISION_DIGITS = 12
 
 /** Creates all metrics. Labels are routes, methods, statuses, tools and names of roots, never a caller's text. */
 export function createMetrics ({ skills, version, countsReads = false, readings = {} }: MetricsOptions) {
-  const { catalog, refresher } = skills
+  const { catalog, refresher } = skills.parts
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
   // promtool refuses gauges whose names end in `_total`.
@@ -110,8 +110,10 @@ export function createMetrics ({ skills, version, countsReads = false, readings 
   const names = () => distinctNames(catalog.roots.map(({ name }) => name))
   const startedAt = Date.now()
   const refreshedAt = new WeakMap<Root, number>()
-  refresher.on('refreshed', ({ root, milliseconds, isFailed }) => {
-    const name = names()[catalog.roots.indexOf(root)] ?? ''
+  catalog.on('refreshed', ({ root, milliseconds, isFailed }) => {
+    const name = names()[catalog.roots.indexOf(root)]
+    // A root that is being added is not in the catalog yet.
+    if (name === undefined) return
     refreshes.observe({ root: name }, milliseconds / 1_000)
     if (isFailed) failures.inc({ root: name })
     else refreshedAt.set(root, Date.now())

@@ -18,10 +18,10 @@ export function logCatalog (
 ): void {
   catalog.on('listed', (root, before) => {
     logSkipped(root, before)
-    const { name, path, type, folders, failure, failureCode } = root
+    const { name, path, type, folders, failure } = root
     const { level, message } = describe(root)
     const wasListed = before.listing !== undefined || before.failure !== undefined
-    if (wasListed && describe(before).message === message && failureCodeOf(before) === failureCode) return
+    if (wasListed && describe(before).message === message && failureCodeOf(before) === failureCodeOf(root)) return
     if (failure?.state === 'waiting') return log.info({ source: name, type }, message)
     log[level]({
       root: path,

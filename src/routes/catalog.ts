@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { describeState, entryText } from '../listing/entry.ts'
+import { describeState } from '../listing/entry.ts'
 import { readCatalogPage } from '../listing/pages.ts'
 import type { SkillsOf } from '../http/callers.ts'
 import { HttpProblem } from '../http/problem.ts'
@@ -72,6 +72,6 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
     const entry = await skills.read(request.params.name, (state) =>
       describeState(state, (all) => validate(all, targets)))
     if (entry.revision !== null) reply.header(REVISION_HEADER, entry.revision)
-    return keptJson(reply, entry, entryText)
+    return keptJson(reply, entry, JSON.stringify)
   })
 }

@@ -132,12 +132,12 @@ export class GuardedOrigin implements Origin {
       linkTargets,
       keep: { keepMs: 0 }
     })
-    logCatalog(skills.catalog, SILENT, (entries) => {
+    logCatalog(skills.parts.catalog, SILENT, (entries) => {
       this.listing.skipped = entries.length
       for (const sentence of entries.flatMap(describeSkipped)) log.warn({ root: this.root.path }, sentence)
     })
     this.#due = 'all'
-    skills.catalog.on('changed', (changes) => { this.#checkSoon(changes.map(({ name }) => name)) })
+    skills.parts.catalog.on('changed', (changes) => { this.#checkSoon(changes.map(({ name }) => name)) })
     await skills.start()
     return skills
   }

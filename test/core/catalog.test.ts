@@ -7,7 +7,6 @@ import t, { type Test } from 'tap'
 import { createNetworkDisk, type Disk } from '../../src/core/read/disk.ts'
 import { sha256 } from '../../src/core/shared/digest.ts'
 import type { SkillManager } from '../../src/core/skill-manager.ts'
-import { statusOf } from '../../src/http/readiness.ts'
 import { codePoint } from '../helper/code-point.ts'
 import {
   createFaultyDisk, createManager, failing, findByDisplayName, osError, outcome, passTick, skill, skills, skillText,
@@ -467,23 +466,6 @@ t.test('K33: the interfaces of the seeds', async (t) => {
   await manager.initialize()
   manager.getAvailableSkills().length = 0
   t.equal(manager.getAvailableSkills().length, 2, 'what a caller does to the list is its own')
-})
-
-t.test('K50: ready as soon as the first index is complete and a root is there', async (t) => {
-  const root = t.testdir(skills('a', 'b'))
-  const disk = createFaultyDisk()
-  let open = () => {}
-  const gate = new Promise<void>((resolve) => { open = resolve })
-  disk.intercept = (operation) => operation === 'open' ? gate : undefined
-  const manager = createManager(t, [root], { disk })
-  await manager.start()
-  t.strictSame(await manager.list(), ['a', 'b'], 'the list does not wait for the index')
-  t.match(statusOf(manager), { ready: false, indexed: false, skills: 2 })
-  t.same(manager.availableIndexed(), [])
-  const available = manager.available()
-  open()
-  t.equal((await available).length, 2)
-  t.match(statusOf(manager), { ready: true, indexed: true })
 })
 
 t.test('K6 K53: a root that is moved away for a moment does not change which main file is read', async (t) => {

@@ -190,8 +190,8 @@ t.test('K59: an edit of a namesake that is hidden, and what it ignores, changes 
   fs.writeFileSync(join(service.folder, 'first/demo/a.txt'), 'two')
   for (const rules of ['b.txt\n', 'c.txt\n']) {
     fs.writeFileSync(join(service.folder, 'second/demo/.skillignore'), rules)
-    const [, second] = service.skills.catalog.roots
-    if (second !== undefined) await service.skills.catalog.refresh(second)
+    const [, second] = service.skills.parts.catalog.roots
+    if (second !== undefined) await service.skills.parts.catalog.refresh(second)
     t.equal(await textAt(service, revision), 'one')
   }
 })
@@ -216,19 +216,6 @@ t.test('K59: no reading of other files takes the place of a kept revision', asyn
     t.equal((await service.app.inject(`/skills/other/files/${name}`)).statusCode, 200)
   }
   t.equal(await textAt(service, revision), 'one')
-})
-
-t.test('K59: equal files of several revisions count once', async (t) => {
-  const { service, edit } = await start(t, { maxBytes: 60_000 }, { 'a.txt': '0', 'b.txt': 'x'.repeat(40_000) })
-  const revisions: string[] = []
-  for (const text of ['one', 'two', 'three']) {
-    edit(text)
-    revisions.push(await revisionOf(service))
-  }
-  edit('now')
-  for (const [index, text] of ['one', 'two', 'three'].entries()) {
-    t.equal(await textAt(service, revisions[index] ?? ''), text)
-  }
 })
 
 async function pathsOf (manager: SkillManager, name = 'demo'): Promise<readonly string[]> {
@@ -350,7 +337,7 @@ t.test('K52: a new ignore file in a root is followed; an edit of a skill\'s own 
   const root = t.testdir({ demo: skill('demo'), drafts: skill('drafts') })
   const manager = await startWatching(t, root)
   let changed = 0
-  manager.catalog.on('changed', (changes) => { changed += changes.some(({ name }) => name === 'demo') ? 1 : 0 })
+  manager.parts.catalog.on('changed', (changes) => { changed += changes.some(({ name }) => name === 'demo') ? 1 : 0 })
   fs.writeFileSync(join(root, '.skillignore'), 'drafts\n')
   await until(() => !manager.indexedNames().includes('drafts') && changed > 0)
   const before = changed

@@ -94,7 +94,7 @@ export async function buildService (t: Test, { files = {}, options = {} }: {
     ...keep && { keep },
     log: logger
   })
-  logCatalog(skills.catalog, logger)
+  logCatalog(skills.parts.catalog, logger)
   const access = file === undefined
     ? undefined
     : await openAccess({

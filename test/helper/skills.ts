@@ -37,7 +37,7 @@ export function saveAtomically (file: string, text: string, temporary = `${file}
 export function createManager (t: Test, projectRoots: SkillManagerOptions['projectRoots'],
   options: Partial<SkillManagerOptions> = {}): SkillManager {
   const manager = createSkillManager({ projectRoots, watcher: false, ...options })
-  logCatalog(manager.catalog, options.log)
+  logCatalog(manager.parts.catalog, options.log)
   t.teardown(() => manager.close())
   return manager
 }

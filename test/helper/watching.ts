@@ -43,10 +43,10 @@ export function inIndex (manager: SkillManager): string[] {
 export async function startWatching (t: Test, root: string,
   options: Partial<SkillManagerOptions> = {}): Promise<SkillManager> {
   const manager = createSkillManager({ projectRoots: [root], tickMs: NO_TICKS, ...options })
-  logCatalog(manager.catalog, options.log)
+  logCatalog(manager.parts.catalog, options.log)
   t.teardown(() => manager.close())
   await manager.initialize()
-  await until(() => options.watcher === false || !['off', 'starting'].includes(manager.refresher.state.status))
+  await until(() => options.watcher === false || !['off', 'starting'].includes(manager.parts.refresher.state.status))
   return manager
 }
 

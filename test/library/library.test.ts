@@ -84,12 +84,6 @@ t.test('K33: a FIFO is refused at once', { skip: process.platform === 'win32' },
   t.strictSame(parseSkillFile(path).validationErrors, ["SKILL.MD not found for skill 'demo'"])
 })
 
-t.test('K33: a file whose size is not known beforehand is read to its end', {
-  skip: process.platform !== 'linux'
-}, async t => {
-  t.match(parseSkillFile('/proc/self/status').content, 'Pid:')
-})
-
 const SKILLS: readonly SkillMetadata[] = [
   { name: 'demo', description: 'd', type: 'project', skillPath: '/srv/demo-folder', path: '/srv/demo-folder/SKILL.md' }
 ]

@@ -18,7 +18,7 @@ const LISTEN = listenRequest()
 async function startService (t: Test, options = {}): Promise<Service> {
   const files = { demo: skill('demo', { docs: { 'a.md': 'a' } }) }
   const service = await buildService(t, { files, options: { watcher: true, ...options } })
-  await until(() => service.skills.refresher.state.status === 'watching')
+  await until(() => service.skills.parts.refresher.state.status === 'watching')
   return service
 }
 

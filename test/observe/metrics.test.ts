@@ -121,12 +121,12 @@ t.test('K71: the revision of the catalog is a number, equal for equal skills; re
 
   const root = t.testdir({ ops: { demo: skill('demo'), a: {}, b: {} }, docs: { a: {} }, other: {} })
   const skills = await startManager(t, ['other/docs', 'ops', 'docs'].map((path) => join(root, path)))
-  const [missing, ops, docs] = skills.catalog.roots
-  t.intercept(skills.refresher, 'isWatching', { value: (asked: Root) => asked === ops })
+  const [missing, ops, docs] = skills.parts.catalog.roots
+  t.intercept(skills.parts.refresher, 'isWatching', { value: (asked: Root) => asked === ops })
   const metrics = createMetrics({ skills, version: '' })
   t.intercept(Date, 'now', { value: () => 5_000_000_000_000 })
   for (const [root, isFailed] of [[missing, false], [ops, false], [ops, true], [docs, true]] as const) {
-    if (root !== undefined) skills.refresher.emit('refreshed', { milliseconds: 3, isFailed, root })
+    if (root !== undefined) skills.parts.catalog.emit('refreshed', { milliseconds: 3, isFailed, root })
   }
   const written = await metrics.registry.metrics()
   for (const line of [

@@ -51,7 +51,7 @@ async function editAndWait (service: Pick<Service, 'url' | 'root'>, stream: Even
 
 t.test('K52 K91 K92: one service of events', async (t) => {
   const service = await buildService(t, { files: { a: deepSkill('a'), b: deepSkill('b') }, options: { watcher: true } })
-  await until(() => service.skills.refresher.state.status === 'watching')
+  await until(() => service.skills.parts.refresher.state.status === 'watching')
   for (const [title, run] of Object.entries({
     'K91: each stream names another pause, so that clients of an ended process do not return at once': namePauses,
     'K92: a client resumes after the last event that it knows, by header or query': resume,

@@ -369,7 +369,7 @@ async function checkLists (t: Test, service: Service): Promise<void> {
 
 /** A change of the other skill is reported. */
 async function checkEvents (service: Service): Promise<void> {
-  await until(() => service.skills.refresher.state.status === 'watching')
+  await until(() => service.skills.parts.refresher.state.status === 'watching')
   const stream = await openEvents(service.url)
   writeFileSync(join(service.root, 'small/a.md'), 'changed')
   await stream.until('the change', () => stream.events.some(({ data }) => data['name'] === 'small'))

@@ -494,7 +494,7 @@ t.test('K77: the open page of a preview follows each save', { skip: noBrowser },
   if (shared === undefined) return
   const options = { isPreview: true, watcher: true }
   const { url, root, skills } = await buildService(t, { files: { demo: skill('demo') }, options })
-  await until(() => skills.refresher.state.status === 'watching')
+  await until(() => skills.parts.refresher.state.status === 'watching')
   const tab = await lendTab(t, shared)
   const following = tab.waitForResponse(`${url}/events`)
   await tab.goto(`${url}/ui/skills/demo`)

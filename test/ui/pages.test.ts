@@ -548,11 +548,3 @@ t.test('K74: a list is refined by validity, severity, folder and client, and cou
   t.match(status,
     /ready<\/span> – 5 skills,\s*<a href="\.\.\/\?valid=false">2 with errors<\/a>,\s*1 entry skipped: the log/)
 })
-
-t.test('K74: what a search has found is marked, in names, descriptions and other forms of the word', async (t) => {
-  const { text } = await open(`${shared}/?q=pdf+extract`)
-  t.match(text, '<bdi><mark>pdf</mark>-forms</bdi>')
-  t.match(text, /<mark>PDF<\/mark>&lt;\/b&gt; forms, [^]*>U\+200B<[^]*and <mark>extracts<\/mark> text\. <mark>Ext/)
-  t.match((await open(`${shared}/?q=extracted`)).text, /and <mark>extracts<\/mark> text\. <mark>Extracting</)
-  t.match((await open(`${shared}/?q=${encodeURIComponent('天气')}`)).text, '<mark>天气预报</mark>')
-})

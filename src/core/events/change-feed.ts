@@ -57,11 +57,6 @@ export class ChangeFeed {
     return isKnown ? this.position : undefined
   }
 
-  /** Calls the listener with each later change. Returns a function that unsubscribes it. */
-  onChange (listener: (change: SkillChange) => void): () => void {
-    return this.#follow(listener)
-  }
-
   /**
    * Calls the listener with each later event, until the returned function is called. Revisions of events stay readable.
    * @param lastId id of the client's last event: the listener gets the events after it, or a `reset`. These wait until
@@ -76,7 +71,7 @@ export class ChangeFeed {
       for (const event of missed ?? [{ type: 'reset', id: this.position } as const]) listener(event)
     }
     let wasComplete = this.#isComplete
-    let stop: (() => void) | undefined = this.#follow((change) => {
+    let stop: (() => void) | undefined = this.onChange((change) => {
       if (!isWaiting) listener({ id: this.position, ...change })
     }, () => {
       if (isWaiting) resume()
@@ -92,7 +87,11 @@ export class ChangeFeed {
     }
   }
 
-  #follow (onSeen: (change: SkillChange) => void, onFilled = (): void => {}): () => void {
+  /**
+   * Calls the listener with each later change, and `onFilled` whenever all skills of a root have been read. Returns a
+   * function that ends this.
+   */
+  onChange (listener: (change: SkillChange) => void, onFilled = (): void => {}): () => void {
     const ledger = this.#ledger
     const onChange = (change: LedgerChange): void => {
       const seen = this.#seen(change)
@@ -101,7 +100,7 @@ export class ChangeFeed {
         this.#sum += seen?.difference ?? 0n
         this.#version = change.version
       }
-      if (seen !== undefined) onSeen(seen.change)
+      if (seen !== undefined) listener(seen.change)
     }
     ledger.on('change', onChange).on('filled', onFilled)
     ledger.start()

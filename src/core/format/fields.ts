@@ -1,6 +1,5 @@
 import { isJsonObject, own } from '../shared/json.ts'
 import { MAX_COMPATIBILITY_CODE_POINTS, MAX_DESCRIPTION_CODE_POINTS, MAX_NAME_CODE_POINTS } from '../shared/limits.ts'
-import { nearest } from '../shared/nearest.ts'
 import type { Finding, Frontmatter } from '../shared/skill.ts'
 import { countCodePoints, quote } from '../shared/text.ts'
 import { finding, type FindingCode, quoteList } from './findings.ts'
@@ -172,12 +171,10 @@ function checkAllowedTools (tools: unknown): Finding[] {
 function checkUnknownFields (frontmatter: Frontmatter): Finding[] {
   const unknown = Object.keys(frontmatter).filter((name) => !KNOWN_FIELDS.has(name))
   if (unknown.length === 0) return []
-  const misspelt = misspeltFields(frontmatter)
   const read = unknown.filter((name) => AGENT_FIELDS.has(name))
-  const unread = unknown.filter((name) => !AGENT_FIELDS.has(name) && !misspelt.has(name))
+  const unread = unknown.filter((name) => !AGENT_FIELDS.has(name))
   // Fields that one agent reads are ignored by others.
   const fixes = [
-    ...Array.from(misspelt, ([name, field]) => `rename ${quote(name)} to ${quote(field)}`),
     ...unread.length > 0
       ? [`move ${quoteList(unread)} into metadata, or remove ${unread.length === 1 ? 'it' : 'them'}`]
       : [],
@@ -186,26 +183,6 @@ function checkUnknownFields (frontmatter: Frontmatter): Finding[] {
   return [finding('unknown_fields',
     `the frontmatter has fields that the Agent Skills format does not know: ${quoteList(unknown)}`,
     `${fixes.charAt(0).toUpperCase()}${fixes.slice(1)}`, unknown[0])]
-}
-
-/** Returns the field that a misspelt name means. The first letter must be right: `date` does not mean `name`. */
-function rightName (name: string, fields: Iterable<string>): string | undefined {
-  if (KNOWN_FIELDS.has(name) || AGENT_FIELDS.has(name)) return undefined
-  const lower = name.toLowerCase()
-  return nearest(lower, [...fields].filter((field) => lower.charAt(0) === field.charAt(0)))
-}
-
-/** Returns the misspelt fields of a frontmatter with the fields that they stand for, which must be absent. */
-export function misspeltFields (frontmatter: Frontmatter): ReadonlyMap<string, string> {
-  const absent = new Set([...KNOWN_FIELDS].filter((field) => !Object.hasOwn(frontmatter, field)))
-  const misspelt = new Map<string, string>()
-  for (const name of Object.keys(frontmatter)) {
-    const field = rightName(name, absent)
-    if (field === undefined) continue
-    misspelt.set(name, field)
-    absent.delete(field)
-  }
-  return misspelt
 }
 
 function kindOf (value: unknown): string {

@@ -46,12 +46,8 @@ export function isHiddenPath (segments: readonly string[]): boolean {
   return segments.some((segment) => HIDDEN.test(segment))
 }
 
-export function isHiddenFile (name: string): boolean {
-  return HIDDEN_FILE.test(name)
-}
-
 export function isHidden (path: string, isFolder: boolean, filter?: PathFilter): boolean {
   const segments = path.split('/')
-  return isHiddenPath(segments) || (!isFolder && isHiddenFile(segments.at(-1) ?? '')) ||
+  return isHiddenPath(segments) || (!isFolder && HIDDEN_FILE.test(segments.at(-1) ?? '')) ||
     filter?.hides(path, isFolder) === true
 }

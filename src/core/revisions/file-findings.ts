@@ -1,38 +1,28 @@
 import type { LeftOutFiles, LeftOutKind } from '../read/walk.ts'
 import type { FileKind } from '../read/file-kind.ts'
-import { type FindingCode, findingOnFiles } from '../format/findings.ts'
+import { type FindingCode, findingOnFiles, FINDINGS } from '../format/findings.ts'
 import type { Finding, ListedFile } from '../shared/skill.ts'
 
-/** Code, beginning of the message, and fix. */
 const KINDS = {
-  outside: [
-    'link_outside', 'links that lead to no file of the skill are skipped',
-    'Put copies of the files into the skill folder'
-  ],
-  folder_link: [
-    'link_to_folder', 'links to folders are skipped', 'Put the folders themselves there, or links to single files'
-  ],
-  special: [
-    'file_special', 'files that are not regular files are skipped',
-    'Remove FIFOs, sockets and devices from the skill folder'
-  ],
-  unreadable: [
-    'file_unreadable', 'files and folders that the server has no permission to read are skipped',
-    'Give the user that runs the server permission to read them'
-  ],
-  too_long: [
-    'file_path_too_long', 'files and folders whose paths are too long for the system are skipped',
-    'Give the folders shorter names, or nest them less deeply'
-  ],
-  unnameable: ['file_name_not_utf8', 'files whose names are not UTF-8 are skipped', 'Rename them in UTF-8']
-} as const satisfies Readonly<Record<LeftOutKind, readonly [code: FindingCode, what: string, fix: string]>>
+  outside: ['link_outside', 'Put copies of the files into the skill folder'],
+  folder_link: ['link_to_folder', 'Put the folders themselves there, or links to single files'],
+  special: ['file_special', 'Remove FIFOs, sockets and devices from the skill folder'],
+  unreadable: ['file_unreadable', 'Give the user that runs the server permission to read them'],
+  too_long: ['file_path_too_long', 'Give the folders shorter names, or nest them less deeply'],
+  unnameable: ['file_name_not_utf8', 'Rename them in UTF-8']
+} as const satisfies Readonly<Record<LeftOutKind, readonly [code: FindingCode, fix: string]>>
 
 /** Makes one finding for each kind of files that are not in the manifest. */
 export function leftOutFindings (leftOut: LeftOutFiles): readonly Finding[] {
   return [...leftOut].flatMap(([kind, paths]) => {
-    const [code, what, fix] = KINDS[kind]
-    return findingOnFiles(code, paths, what, fix)
+    const [code, fix] = KINDS[kind]
+    return fileFinding(code, paths, fix)
   })
+}
+
+/** The beginning of its message is the meaning of the code. */
+function fileFinding (code: FindingCode, paths: readonly string[], fix: string): Finding[] {
+  return findingOnFiles(code, paths, FINDINGS[code][1], fix)
 }
 
 /** Extensions of programs in machine code or bytecode, which nobody can review. */
@@ -68,16 +58,8 @@ export function contentFindings (
     else if (kind === 'archive' && !PACKED.test(path)) archives.push(path)
   }
   return [
-    ...findingOnFiles(
-      'file_program', programs, 'the skill has compiled programs, which nobody can review',
-      'Replace them by their source, or say where they come from'
-    ),
-    ...findingOnFiles(
-      'file_archive', archives, 'the skill has archives, whose content is not checked',
-      'Replace the archives by the files in them'
-    ),
-    ...findingOnFiles('file_type_mismatch',
-      mismatches, 'files have another type than their names say',
-      'Replace the files, or give them the extension of their type')
+    ...fileFinding('file_program', programs, 'Replace them by their source, or say where they come from'),
+    ...fileFinding('file_archive', archives, 'Replace the archives by the files in them'),
+    ...fileFinding('file_type_mismatch', mismatches, 'Replace the files, or give them the extension of their type')
   ]
 }

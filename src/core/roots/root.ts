@@ -110,10 +110,6 @@ export class Root implements RootFolder {
     return this.listing?.folders ?? NO_FOLDERS
   }
 
-  get failureCode (): string | undefined {
-    return failureCodeOf(this)
-  }
-
   get status (): RootStatus {
     return {
       name: this.name,

@@ -84,16 +84,6 @@ export function allowsTypo (word: string): boolean {
   return !isUnspaced(word) && word.length > 3
 }
 
-/** Makes a function that tells whether a search finds a text by a word of it, apart from misspelt words. */
-export function wordMatcher (query: string): (word: string) => boolean {
-  const words = queryWords(query)
-  const forms = new Set(words.flatMap(formsOf))
-  const last = words.at(-1) ?? ''
-  const isFound = (token: string): boolean => formsOf(token).some((form) => forms.has(form)) ||
-    (allowsPrefix(last) && token.startsWith(last))
-  return (word) => tokenize(word).some(isFound)
-}
-
 export const STOP_WORDS: ReadonlySet<string> = new Set(`
   a about above after again against all also am an and any are aren as at be because been before being below
   between both but by can cannot could couldn d did didn do does doesn doing don down each few for from had hadn

@@ -1,4 +1,3 @@
-import { EventEmitter } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pLimit from 'p-limit'
 import type { Catalog, SkillRef } from '../catalog.ts'
@@ -20,30 +19,26 @@ export interface RefresherOptions {
   /** `false`: no watcher, everything is compared every 20 seconds. */
   readonly watcher?: boolean
   /** Pause between two comparisons of everything, in milliseconds. Default 20,000, with polling 1,000. */
-  readonly tickMs?: number | undefined
+  readonly tickMs?: number
   readonly log?: CoreLog
 }
 
 /** Has a follower for each root. No root waits for another. */
-export class Refresher extends EventEmitter<{
-  refreshed: [refresh: { readonly root: Root, readonly milliseconds: number, readonly isFailed: boolean }]
-}> {
+export class Refresher {
   readonly #catalog: Catalog
-  readonly #options: Required<Omit<RefresherOptions, 'tickMs'>>
-  readonly #tickMs: number
+  readonly #options: Required<RefresherOptions>
   readonly #followers = new Map<Root, RootFollower>()
   readonly #limitSetRoots = pLimit(1)
   #slowStart = new Promise<unknown>(() => {})
   #isStarted = false
   #isClosed = false
 
-  constructor (catalog: Catalog, { polling = false, watcher = true, tickMs, log = SILENT }: RefresherOptions) {
-    super()
+  constructor (catalog: Catalog, options: RefresherOptions) {
+    const { polling = false, watcher = true, tickMs = polling ? POLL_MS : TICK_MS, log = SILENT } = options
     this.#catalog = catalog
-    this.#options = { polling, watcher, log }
-    this.#tickMs = tickMs ?? (polling ? POLL_MS : TICK_MS)
+    this.#options = { polling, watcher, tickMs, log }
     for (const root of catalog.roots) this.#followers.set(root, this.#createFollower(root))
-    catalog.on('stale', this.#onStale).on('listed', this.#onListed)
+    catalog.on('stale', this.#onStale)
   }
 
   /** Starts the followers: each indexes its root, and then follows it. */
@@ -99,27 +94,14 @@ export class Refresher extends EventEmitter<{
 
   async close (): Promise<void> {
     this.#isClosed = true
-    this.#catalog.off('stale', this.#onStale).off('listed', this.#onListed)
+    this.#catalog.off('stale', this.#onStale)
     await Promise.all([...this.#followers.values()].map((follower) => follower.close()))
   }
 
   readonly #onStale = ({ root, name }: SkillRef): void => { this.#followers.get(root)?.hint(name) }
-  readonly #onListed = (root: Root): void => { void this.#followers.get(root)?.listed() }
 
   #createFollower (root: Root): RootFollower {
-    const { polling, watcher, log } = this.#options
-    const compare = (names?: ReadonlySet<string>): Promise<void> => this.#compare(root, names)
-    return new RootFollower({ root, compare, isWatched: watcher && !polling, tickMs: this.#tickMs, log })
-  }
-
-  async #compare (root: Root, names?: ReadonlySet<string>): Promise<void> {
-    const startedAt = performance.now()
-    let isFailed = true
-    try {
-      await this.#catalog.refresh(root, names)
-      isFailed = root.failure?.state === 'failed'
-    } finally {
-      this.emit('refreshed', { root, milliseconds: performance.now() - startedAt, isFailed })
-    }
+    const { polling, watcher, tickMs, log } = this.#options
+    return new RootFollower({ root, catalog: this.#catalog, isWatched: watcher && !polling, tickMs, log })
   }
 }

@@ -1,4 +1,5 @@
 import pLimit from 'p-limit'
+import type { Catalog } from '../catalog.ts'
 import type { Root } from '../roots/root.ts'
 import type { CoreLog } from '../shared/log.ts'
 import { RootWatcher, type WatcherState } from './watcher.ts'
@@ -8,8 +9,7 @@ const COLLECT_MS = 50
 
 interface FollowerOptions {
   readonly root: Root
-  /** Compares skills of the root with the disk. Default: all skills. */
-  readonly compare: (names?: ReadonlySet<string>) => Promise<void>
+  readonly catalog: Catalog
   readonly isWatched: boolean
   readonly tickMs: number
   readonly log: CoreLog
@@ -37,8 +37,8 @@ export class RootFollower {
 
   /** Indexes the root if that has not been done, and begins to follow it. */
   async start (): Promise<void> {
-    const { root, compare, isWatched, log } = this.#options
-    if (!root.isIndexed) await this.#run(() => compare())
+    const { root, isWatched, log } = this.#options
+    if (!root.isIndexed) await this.#compare()
     if (this.#isClosed) return
     root.isIndexed = true
     this.#settle.resolve()
@@ -59,11 +59,7 @@ export class RootFollower {
   hint (name?: string): void {
     if (this.#isClosed) return
     this.#hints.add(name)
-    this.#hintTimer ??= setTimeout(() => { void this.#run(() => this.#follow()) }, COLLECT_MS).unref()
-  }
-
-  async listed (): Promise<void> {
-    await this.#watcher?.check()
+    this.#hintTimer ??= setTimeout(() => { void this.#compare(() => this.#takeHints()) }, COLLECT_MS).unref()
   }
 
   /** Stops following. Resolves when no comparison is running. */
@@ -79,12 +75,11 @@ export class RootFollower {
 
   readonly #onSourceChanged = (): void => { this.hint() }
 
-  async #follow (): Promise<void> {
+  #takeHints (): ReadonlySet<string> | undefined {
     const hints = this.#hints
     this.#hints = new Set()
     this.#hintTimer = undefined
-    const names = [...hints].filter((name) => name !== undefined)
-    await this.#options.compare(hints.has(undefined) ? undefined : new Set(names))
+    return hints.has(undefined) ? undefined : new Set([...hints].filter((name) => name !== undefined))
   }
 
   #scheduleTick (): void {
@@ -92,21 +87,24 @@ export class RootFollower {
   }
 
   async #tick (): Promise<void> {
-    await this.#run(() => this.#options.compare())
+    await this.#compare()
     if (this.#isClosed) return
     this.#watcher?.restartIfFailed()
     this.#scheduleTick()
   }
 
-  /** Runs one job at a time. Logs errors instead of throwing them. */
-  async #run (job: () => Promise<void>): Promise<void> {
+  /**
+   * Compares skills with the disk, one comparison at a time. Logs errors instead of throwing them.
+   * @param takeNames returns the names to compare, when it is the turn; undefined stands for all
+   */
+  async #compare (takeNames = (): ReadonlySet<string> | undefined => undefined): Promise<void> {
     await this.#limit(async () => {
       if (this.#isClosed) return
+      const { root, catalog, log } = this.#options
       try {
-        await job()
+        await catalog.refresh(root, takeNames())
       } catch (err) {
-        const { log, root: { path: root } } = this.#options
-        log.warn({ err, root }, 'rescan of a skills folder failed; serving its last good index')
+        log.warn({ err, root: root.path }, 'rescan of a skills folder failed; serving its last good index')
       }
     })
   }

@@ -64,8 +64,6 @@ export class RootWatcher {
   readonly #log: CoreLog
   readonly #onHint: (name?: string) => void
   readonly #checkTimer: NodeJS.Timeout
-  /** Checks what the root lists, and watches new and replaced folders. */
-  readonly check = coalesce(() => this.#check())
   #listing: RootListing | undefined
   #places: readonly WatchedFolder[] = []
   /** Names of the skills by the real paths of the places. */
@@ -86,8 +84,9 @@ export class RootWatcher {
     this.#root = root
     this.#log = log
     this.#onHint = onHint
-    this.#checkTimer = setInterval(() => { void this.check() }, CHECK_MS).unref()
-    void this.check()
+    const check = coalesce(() => this.#check())
+    this.#checkTimer = setInterval(() => { void check() }, CHECK_MS).unref()
+    void check()
   }
 
   get state (): WatcherState {
@@ -109,6 +108,7 @@ export class RootWatcher {
     await this.#watcher?.close()
   }
 
+  /** Looks at what the root lists, and watches new and replaced folders. */
   async #check (): Promise<void> {
     const { path: rootPath, listing, disk } = this.#root
     if (listing !== this.#listing || this.#watched === undefined) {

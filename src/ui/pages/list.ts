@@ -1,11 +1,10 @@
-import { wordMatcher } from '../../core/search/words.ts'
 import { counted, grouped } from '../../core/shared/text.ts'
 import type { CatalogEntry } from '../../listing/entry.ts'
 import { readCatalogPage } from '../../listing/pages.ts'
 import { HttpProblem } from '../../http/problem.ts'
 import { DEFAULT_PAGE_ENTRIES, MAX_QUERY_CODE_POINTS } from '../../schemas/catalog.ts'
 import { type EntryVerdicts, TARGET_NAMES, TARGETS } from '../../verdicts/index.ts'
-import { type Content, escapeVisibly, html, type Html, trusted, visible } from '../markup/html.ts'
+import { type Content, html, type Html, visible } from '../markup/html.ts'
 import type { PageMaker, PageRequest } from '../pages.ts'
 import {
   CHOICE_PARAMETERS, CHOICES, countValid, filterOf, listAddress, type ListQuestion, readQuestion
@@ -18,8 +17,6 @@ import { outcome, size, snippetList, verdict } from './parts.ts'
 type Counts = Partial<Record<'all' | typeof CHOICES[number], number | undefined>>
 
 type EntryReader = Parameters<typeof readCatalogPage<EntryVerdicts>>[0]
-
-const WORDS = /[\p{L}\p{N}\p{M}]+/gu
 
 const LABELS = { valid: 'Valid', warnings: 'Warnings', errors: 'Errors' } as const
 const SUFFIXES = { valid: 'that are valid', warnings: 'with warnings', errors: 'with errors' } as const
@@ -78,7 +75,6 @@ async function countSkills (reader: EntryReader, question: ListQuestion): Promis
 
 function listPage (content: ListContent, addresses: Addresses): Page {
   const { query, entries, roots } = content
-  const highlight = highlighter(query)
   return {
     title: query === '' ? 'Skills' : `${query} – Skills`,
     current: 'skills',
@@ -90,7 +86,7 @@ function listPage (content: ListContent, addresses: Addresses): Page {
 <div id="results">
 ${choices(content, addresses)}
 ${entries.length === 0 && nothing(content, addresses)}
-<ul class="skills">${entries.map((entry) => item(entry, highlight, roots.length > 1, addresses))}
+<ul class="skills">${entries.map((entry) => item(entry, roots.length > 1, addresses))}
 </ul>
 ${pages(content, addresses)}
 </div>
@@ -126,9 +122,7 @@ function select (
 <option value="${value}"${value === chosen && html` selected`}>${label}</option>`)}</select>`
 }
 
-function item (
-  entry: ListContent['entries'][number], highlight: (text: string) => Html, showsRoot: boolean, addresses: Addresses
-): Html {
+function item (entry: ListContent['entries'][number], showsRoot: boolean, addresses: Addresses): Html {
   const { name, description, findings, file_count: files, size_bytes: bytes, root, tokens, targets } = entry
   const facts: readonly Content[] = [
     files !== null && counted(files, 'file'),
@@ -137,27 +131,11 @@ function item (
     showsRoot && root !== undefined && html`in <bdi>${visible(root)}</bdi>`
   ]
   return html`
-<li><h2><a href="${addresses.skill(name)}"><bdi>${highlight(name)}</bdi></a></h2>
+<li><h2><a href="${addresses.skill(name)}"><bdi>${visible(name)}</bdi></a></h2>
 <p class="description" dir="auto">${
-  description === '' ? html`<em>No description</em>` : highlight(shortened(description))}</p>
+  description === '' ? html`<em>No description</em>` : visible(shortened(description))}</p>
 <p class="state">${targets?.[0] === undefined ? verdict(findings) : outcome(targets[0].verdict)}</p>
 <p class="meta">${facts.filter((fact) => fact !== false).map((fact) => html`<span>${fact}</span> `)}</p></li>`
-}
-
-/** Returns a function that shows text as `visible` does, and marks the words that match the query. */
-function highlighter (query: string): (text: string) => Html {
-  if (query.trim() === '') return visible
-  const isFound = wordMatcher(query)
-  return (text) => {
-    let markup = ''
-    let start = 0
-    for (const { 0: word, index } of text.matchAll(WORDS)) {
-      if (!isFound(word)) continue
-      markup += `${escapeVisibly(text, start, index)}<mark>${escapeVisibly(text, index, index + word.length)}</mark>`
-      start = index + word.length
-    }
-    return trusted(markup + escapeVisibly(text, start))
-  }
 }
 
 function shortened (description: string): string {

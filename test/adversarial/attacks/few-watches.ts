@@ -6,9 +6,9 @@ import { until } from '../../helper/skills.ts'
 
 const skills = createSkillManager({ projectRoots: process.argv.slice(2), tickMs: 100 })
 await skills.initialize()
-await until(() => skills.refresher.state.status === 'degraded')
-console.log(JSON.stringify(skills.refresher.state))
+await until(() => skills.parts.refresher.state.status === 'degraded')
+console.log(JSON.stringify(skills.parts.refresher.state))
 writeFileSync('/proc/sys/user/max_inotify_watches', '10000')
-await until(() => skills.refresher.state.status === 'watching')
-console.log(JSON.stringify(skills.refresher.state))
+await until(() => skills.parts.refresher.state.status === 'watching')
+console.log(JSON.stringify(skills.parts.refresher.state))
 await skills.close()

@@ -3,10 +3,10 @@ import { dirname, join, posix, win32 } from 'node:path'
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { createSecret } from '../../../src/access/secret.ts'
-import { decodeText, decodeUtf8 } from '../../../src/core/read/decode.ts'
+import { decodeText } from '../../../src/core/read/decode.ts'
 import { MAX_IGNORE_PATTERNS, parseIgnoreFile } from '../../../src/core/read/ignore-file.ts'
 import { parseRelativePath } from '../../../src/core/read/relative-path.ts'
-import { STOP_WORDS, tokenize, wordMatcher } from '../../../src/core/search/words.ts'
+import { STOP_WORDS, tokenize } from '../../../src/core/search/words.ts'
 import { compareCodePoints, printable, quote } from '../../../src/core/shared/text.ts'
 import type { SkillManager } from '../../../src/core/skill-manager.ts'
 import { maskSecrets, SECRET_PREFIXES } from '../../../src/secrets.ts'
@@ -27,7 +27,7 @@ t.test('K11: the order is that of code points', (t) => {
   t.end()
 })
 
-t.test('quoted text stays in one line and cannot steer a terminal', async t => {
+t.test('K79: quoted text stays in one line and cannot steer a terminal', async t => {
   const rows: Array<[string, string]> = [
     ['plain', "'plain'"],
     ['a\nb\r\tc', "'a\\nb\\r\\tc'"],
@@ -42,15 +42,12 @@ t.test('quoted text stays in one line and cannot steer a terminal', async t => {
     ['😀'.repeat(1_000_000), `'${'😀'.repeat(80)}…'`]
   ]
   for (const [text, expected] of rows) t.equal(quote(text), expected)
-  t.equal(printable('é 😀 a\r\n\x1b[0m\u2028\u2029\u202e\u0085\ud800b'),
-    'é 😀 a\\u000d\\u000a\\u001b[0m\\u2028\\u2029\\u202e\\u0085\\ud800b')
-})
-
-t.test('whatever the text, what is quoted is printable, well-formed and short', async t => {
-  t.doesNotThrow(() => fc.assert(fc.property(fc.string({ unit: codePoint }), text => {
+  fc.assert(fc.property(fc.string({ unit: codePoint }), (text) => {
     const quoted = quote(text)
     return !/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.test(quoted) && quoted.isWellFormed() && quoted.length < 1_000
-  })))
+  }))
+  t.equal(printable('é 😀 a\r\n\x1b[0m\u2028\u2029\u202e\u0085\ud800b'),
+    'é 😀 a\\u000d\\u000a\\u001b[0m\\u2028\\u2029\\u202e\\u0085\\ud800b')
 })
 
 function encode (character: string, times: number): string {
@@ -118,14 +115,6 @@ t.test('K20: what is no text', (t) => {
     PNG: Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])
   }
   for (const [what, bytes] of Object.entries(table)) t.equal(decodeText(bytes), undefined, what)
-  t.end()
-})
-
-t.test('K15: strict UTF-8: overlong forms, surrogates and cut sequences are refused', (t) => {
-  for (const bytes of [[0xc0, 0xaf], [0xed, 0xa0, 0x80], [0xe2, 0x82], [0xf4, 0x90, 0x80, 0x80], [0xff], [0x80]]) {
-    t.equal(decodeUtf8(Buffer.from(bytes)), undefined, bytes.join(' '))
-  }
-  t.equal(decodeUtf8(Buffer.from('\uFEFFa\0')), '\uFEFFa\0')
   t.end()
 })
 
@@ -198,11 +187,7 @@ t.test('K8: patterns are those of gitignore', (t) => {
     ['/a', ['a', 'a/b'], ['x/a']],
     ['drafts/', ['drafts/a', 'x/drafts/a'], ['drafts']],
     ['*\n!SKILL.md', ['a', 'b/c'], ['SKILL.md']],
-    ['docs/*\n!docs/a.md', ['docs/b.md'], ['docs/a.md', 'docs']],
-    ['# comment\n\n \\#a\r\nb\r\n', ['b'], ['# comment', 'c']],
-    ['**/tmp/**', ['x/tmp/a', 'tmp/a'], ['tmp']],
-    ['a?[0-9]', ['ab1'], ['a1', 'ab']],
-    ['é.md', ['é.md'], ['e.md']]
+    ['# comment\n\n \\#a\r\nb\r\n', ['b'], ['# comment', 'c']]
   ]
   for (const [text, hidden, shown] of cases) {
     for (const path of hidden) t.ok(hides(text, path), `${JSON.stringify(text)} hides ${path}`)
@@ -303,22 +288,6 @@ t.test('K19: no text whatever becomes a path that leaves, in the reading of any 
       parsed.path.replace(/\/$/, '').split('/').some((segment) =>
         segment === '' || segment === '.' || segment === '..')) throw new Error(`unresolved: ${text}`)
     if (/\0/.test(parsed.path)) throw new Error('NUL')
-  }), { numRuns: 500 })
-  t.end()
-})
-
-t.test('K19: what is refused as a traversal leaves in some reading, and all that does is refused', (t) => {
-  fc.assert(fc.property(path, (text) => {
-    const climbs = [text.split('/'), text.split(/[/\\]/)].some((segments) => {
-      let depth = 0
-      return segments.some((segment) => {
-        if (segment === '..') depth--
-        else if (segment !== '' && segment !== '.') depth++
-        return depth < 0
-      })
-    })
-    const absolute = posix.isAbsolute(text) || win32.isAbsolute(text)
-    if ((parseRelativePath(text).kind === 'outside') !== (climbs || absolute)) throw new Error(JSON.stringify(text))
   }), { numRuns: 500 })
   t.end()
 })
@@ -446,13 +415,6 @@ t.test('K46: any text is found by its own words', async (t) => {
   }
 })
 
-t.test('K74: a matcher marks the words by which a query finds a text', async (t) => {
-  const isFound = wordMatcher('merging the PDF fi')
-  for (const word of ['merge', 'Merged', 'pdf', 'PDFs']) t.ok(isFound(word), word)
-  for (const word of ['the', 'emerge', 'list', 'file']) t.notOk(isFound(word), word)
-  t.ok(wordMatcher('calc')('calculator'))
-})
-
 t.test('K9: no text takes long or overflows the stack, whatever it unfolds to', async (t) => {
   const skills = await startSearch(t, { demo: { description: 'alpha beta' } })
   await skills.search('alpha')
@@ -460,7 +422,6 @@ t.test('K9: no text takes long or overflows the stack, whatever it unfolds to', 
     '\u05b0\u0591', '🚀']
   for (const unit of units) {
     const text = `a${unit.repeat(65_536 / unit.length)}`
-    await checkTime(t, 100, () => tokenize(text), JSON.stringify(unit))
-    await checkTime(t, 100, () => skills.search(text), `a query of ${JSON.stringify(unit)}`)
+    await checkTime(t, 100, () => skills.search(text), JSON.stringify(unit))
   }
 })
