@@ -40,6 +40,8 @@ export class FileCache {
   /** Contents of kept revisions, which no other read displaces. */
   readonly kept: LRUCache<string, FileContent>
   readonly #checksums = new LRUCache<string, FileChecksums>({ maxSize: MAX_CHECKSUMS, sizeCalculation: () => 1 })
+  /** Stamps of files that are hashed while they are streamed. */
+  readonly #streamed = new Set<string>()
   readonly #shareContent = createCoalescer<FileContent>()
   readonly #shareChecksums = createCoalescer<FileChecksums>()
   readonly #closing = new AbortController()
@@ -111,6 +113,20 @@ export class FileCache {
   async checksumsOf (file: OpenFile): Promise<FileChecksums> {
     return this.#cachedChecksums(file) ?? await this.#shareChecksums(file.stamp, async () =>
       this.#cachedChecksums(file) ?? this.#cacheChecksums(file, await file.checksums(this.#closing.signal)))
+  }
+
+  /** Streams the bytes from `start` to `end`, both included. Caches the digest if they are the whole file. */
+  async * chunks (file: OpenFile, digest: string | undefined, start: number, end: number): AsyncGenerator<Buffer> {
+    const isWhole = start === 0 && BigInt(end) === file.size - 1n
+    if (digest !== undefined || !isWhole || file.size > MAX_SKILL_BYTES || this.#streamed.has(file.stamp)) {
+      return yield * file.chunks(start, end, digest)
+    }
+    this.#streamed.add(file.stamp)
+    try {
+      yield * file.chunks(start, end, undefined, (checksums) => { this.#cacheChecksums(file, checksums) })
+    } finally {
+      this.#streamed.delete(file.stamp)
+    }
   }
 
   #cachedChecksums ({ stamp }: OpenFile): FileChecksums | undefined {
@@ -188,7 +204,7 @@ class StreamedFile {
   }
 
   chunks (start: number, end: number): AsyncGenerator<Buffer> {
-    return this.#file.chunks(start, end, this.#digest)
+    return this.#cache.chunks(this.#file, this.#digest, start, end)
   }
 
   close (): Promise<void> {

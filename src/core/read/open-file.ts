@@ -61,17 +61,26 @@ export class OpenFile {
   /**
    * Reads the bytes from `start` to `end`, both included. A file that is replaced, removed or appended to meanwhile
    * must still begin with the bytes that it had, or the last piece is not sent.
-   * @param digest of the whole file when it was opened; without it, any change counts
+   * @param digest of the whole file when it was opened
+   * @param onChecksums called with checksums of all bytes when they were sent
    */
-  async * chunks (start: number, end: number, digest?: string): AsyncGenerator<Buffer> {
+  async * chunks (
+    start: number, end: number, digest?: string, onChecksums?: (checksums: FileChecksums) => void
+  ): AsyncGenerator<Buffer> {
     await this.openForReading()
+    const checksummer = onChecksums && new Checksummer()
     for (let position = start; position <= end;) {
       const buffer = Buffer.allocUnsafe(Math.min(STREAM_CHUNK_BYTES, end - position + 1))
       const bytes = buffer.subarray(0, await this.#read(buffer, position))
       position += bytes.length
-      if (position > end && !await this.#isUnchanged()) {
-        const isSame = digest !== undefined && (await this.#hash()).digest === digest
+      checksummer?.update(bytes)
+      if (position > end) {
+        const sent = checksummer?.end()
+        const expected = digest ?? sent?.digest
+        const isUnchanged = await this.#isUnchanged()
+        const isSame = isUnchanged || (expected !== undefined && (await this.#hash()).digest === expected)
         if (!isSame) throw changed('the file changed while it was being sent')
+        if (isUnchanged && sent !== undefined) onChecksums?.(sent)
       }
       yield bytes
     }
