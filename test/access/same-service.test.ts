@@ -102,7 +102,7 @@ t.test('K64: no answer, header, metric, audit line or log line of a request hold
 
 const ann = newSecret('ann', 'groups: [docs]')
 const ACCESS = `tokens:\n  - ${ann.entry}\nrules:\n  - { groups: [docs], roots: [docs] }\n`
-const ROUNDS = 200
+const ROUNDS = 100
 
 /** Memory of code, caches and pools that were used for the first time, in bytes. */
 const SLACK_BYTES = 8_000_000
@@ -152,7 +152,7 @@ for (const [what, use] of [
   ['MCP sessions of 2025', () => follow('/mcp')],
   ['MCP sessions of 2026', listen]
 ] as const) {
-  t.test(`${ROUNDS} ${what} leave nothing behind`, { skip: process.platform !== 'linux' && 'no /proc' }, async (t) => {
+  t.test(`K60: ${ROUNDS} ${what} leave nothing behind`, { skip: process.platform !== 'linux' && 'no /proc' }, async (t) => {
     await until(() => feed.revision !== undefined)
     const isQuiet = () => openThings().readers === 0 && ledger.listenerCount('change') === 0
     for (let round = 0; round < 20; round++) await use(round)
@@ -168,7 +168,7 @@ for (const [what, use] of [
   })
 }
 
-t.test('an edit after all that is announced once', async (t) => {
+t.test('K60: an edit after all that is announced once', async (t) => {
   const stream = await openEvents(url, { headers: [`Authorization: Bearer ${ann.text}`, 'Accept: text/event-stream'] })
   t.teardown(() => { stream.destroy() })
   appendFileSync(join(folder, 'docs/guide/SKILL.md'), '!')
