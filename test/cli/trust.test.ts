@@ -2,13 +2,11 @@ import { execFileSync } from 'node:child_process'
 import fs from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { StateFolder } from '../../src/sources/publish/state-folder.ts'
 import { runHere } from '../helper/command-line.ts'
 import { newSecret } from '../helper/guarded.ts'
 import { launch, startProcess } from '../helper/process.ts'
 import { makeKeyPair } from '../helper/signing.ts'
 import { skill, skills, skillText, until } from '../helper/skills.ts'
-import { setSources } from '../helper/sources.ts'
 
 const run = async (cwd: string, ...argv: readonly string[]) => await runHere(argv, { cwd })
 
@@ -35,7 +33,7 @@ t.test('K95: lock writes the same text for the same skills, and says what is dif
   t.strictSame(fs.readdirSync(cwd).sort(), ['again.lock', 'more', 'skills', 'skills.lock'])
 })
 
-t.test('K95: lock overwrites nothing but a lock, and a folder after --locked is explained', async (t) => {
+t.test('K95: lock overwrites nothing but a lock', async (t) => {
   const files = { 'notes.txt': 'years of work\n', 'list.yaml': 'a: b\n', binary: Buffer.from([0xff, 0]) }
   const cwd = t.testdir({ skills: skills('one'), ...files })
   for (const [name, content] of Object.entries(files)) {
@@ -49,10 +47,6 @@ t.test('K95: lock overwrites nothing but a lock, and a folder after --locked is 
   t.match(await run(cwd, 'lock'), { code: 0 }, 'a lock with the conflict of a merge')
   fs.writeFileSync(join(cwd, 'empty.lock'), '')
   t.match(await run(cwd, 'lock', '--out', 'empty.lock'), { code: 0 }, 'an empty file')
-  for (const argv of [['--locked', 'skills'], ['verify', 'skills', '--locked', 'skills']]) {
-    const stderr = /--locked[^\n]* takes a file, and \S+skills is a folder: write folders before the flag\n$/
-    t.match(await run(cwd, ...argv), { code: 1, stderr }, argv.join(' '))
-  }
 })
 
 t.test('K83, K95: lock takes the sources of a configuration file, alone or with folders', async (t) => {
@@ -133,36 +127,6 @@ t.test('K4, K95: lock, sign, verify and export name a link that leads out, and -
   fs.rmSync(join(cwd, 'skills/one'), { recursive: true })
   t.match(await run(cwd, 'lock', 'skills'),
     { code: 1, stderr: `${skipped}skillserve: 'skills' has no skills: no folder in it has a SKILL.md\n` })
-})
-
-t.test('K95: what cannot be read or written is one line of lock, sign and export, and nothing ' +
-  'is left there', async (t) => {
-  const cwd = t.testdir({
-    skills: { one: skill('one', { 'skill.oms.sig': {} }) }, empty: {}, file: '', 'key.pem': makeKeyPair().privatePem
-  })
-  fs.symlinkSync('circle', join(cwd, 'circle'))
-  execFileSync('mkfifo', [join(cwd, 'pipe')])
-  for (const [argv, line] of [
-    [['lock', 'skills', './missing'],
-      /'\.\/missing' does not exist: give a folder of skills, a skill, or a SKILL\.md\n?$/],
-    [['lock', 'empty'], /'empty' has no skills: no folder in it has a SKILL\.md$/],
-    [['lock', 'skills', '--out', 'missing/x.lock'], /--out: \S*missing\/x\.lock cannot be written \(ENOENT: /],
-    [['lock', 'skills', '--out', 'empty'], /--out: \S*empty cannot be written \(EISDIR: .*\)$/],
-    [['lock', 'skills', '--out', 'pipe'], /--out: \S*pipe cannot be written \(it is not a regular file\)$/],
-    [['sign', 'skills', '--key', 'key.pem'], /\/skills\/one\/skill\.oms\.sig cannot be written \(EISDIR: /],
-    [['export', 'circle/out', 'skills'],
-      /cannot write the export: "circle\/out" cannot be written \(ELOOP: .*\): name another/],
-    [['export', 'file/out', 'skills'],
-      /cannot write the export: "file\/out" cannot be written \(ENOTDIR: not a directory\)/],
-    [['export', 'file', 'skills'], /cannot write the export: "file" cannot be written \(ENOTDIR: not a directory\)/]
-  ] as const) {
-    const { code, stdout, stderr } = await run(cwd, ...argv)
-    t.strictSame([code, stdout], [1, ''], argv.join(' '))
-    t.match(stderr, /^skillserve: [^\n]+\n$/)
-    t.match(stderr.trimEnd(), line)
-  }
-  t.strictSame(fs.readdirSync(cwd).sort(), ['circle', 'empty', 'file', 'key.pem', 'pipe', 'skills'])
-  t.strictSame(fs.readdirSync(join(cwd, 'skills/one')).sort(), ['SKILL.md', 'skill.oms.sig'])
 })
 
 /** Runs a command as a user who may not read everything, although the tests may run as root. */
@@ -256,28 +220,12 @@ t.test('K95: verify fails for a skill that the lock names and no folder has', as
     { skills: [{ name: 'one', ok: true }, { name: 'three', ok: false }, { name: 'two', ok: false }] })
 })
 
-t.test('K95: without a lock that can be used, a service with --locked does not start, and names the setting ' +
-  'as of any file', async (t) => {
-  const cwd = t.testdir({ skills: skills('one'), broken: 'one: latest' })
-  t.match(await run(cwd, 'skills', '--locked'),
-    { code: 1, stderr: /^skillserve: LOCKED or --locked: \S*skills\.lock cannot be read: ENOENT: no such file or directory\n$/ })
-  for (const [name, ...args] of [['ACCESS_FILE or --access', '--access'], ['TRUST_FILE or --trust', '--trust'],
-    ['CONFIG_FILE or --config', '--config']]) {
-    t.match(await run(cwd, 'export', 'out', 'skills', ...args, 'none'),
-      { code: 1, stderr: `skillserve: ${name}: ${join(cwd, 'none')} cannot be read: ENOENT: no such file or directory\n` })
-    t.match(await run(cwd, 'skills', ...args, 'none'),
-      { code: 1, stderr: `skillserve: ${name}: ${join(cwd, 'none')} cannot be read: ENOENT: no such file or directory\n` })
-  }
-  t.match(await run(cwd, 'skills', '--locked=broken'), { code: 1, stderr: /broken:1: one must be a revision/ })
-})
-
 /** Two skills, a key, and a trust file in a folder of its own. */
 function world (t: Test, trust = ''): string {
   const { privatePem, publicPem } = makeKeyPair('P-384')
   return t.testdir({
     skills: skills('one', 'two'),
     'private.pem': privatePem,
-    'foreign.pem': makeKeyPair().privatePem,
     trust: { 'acme.pem': publicPem, 'trust.yaml': `signers:\n  - { name: acme, key: acme.pem }\n${trust}` }
   })
 }
@@ -315,28 +263,59 @@ t.test('K19, K95: a skill with links to its own files is valid once it is signed
     { code: 0, stderr: '', stdout: 'ok       "one"  acme\nok       "two"  acme\n' })
 })
 
-t.test('K82, K95: what cannot be signed or verified is one line, and exit code 1; wrong use is 2', async (t) => {
+t.test('K82, K95: what cannot be read or written is one line that names it, and nothing is left behind', async (t) => {
   const cwd = world(t)
-  fs.mkdirSync(join(cwd, 'empty'))
-  fs.symlinkSync('../skills/one', join(cwd, 'empty/linked'))
+  for (const folder of ['empty', 'links', 'skills/one/skill.oms.sig']) fs.mkdirSync(join(cwd, folder))
+  for (const [link, target] of [['links/linked', '../skills/two'], ['circle', 'circle']] as const) {
+    fs.symlinkSync(target, join(cwd, link))
+  }
+  for (const [file, text] of [['file', ''], ['broken', 'one: latest']] as const) fs.writeFileSync(join(cwd, file), text)
+  execFileSync('mkfifo', [join(cwd, 'pipe')])
+  const before = fs.readdirSync(cwd, { recursive: true })
   const [key, trust] = [['--key', 'private.pem'], ['--trust', 'trust/trust.yaml']]
-  const noPrivateKey = /^skillserve: --key must be a private key in PEM without a password\n$/
-  const noSkills = /'linked' is skipped, [^\n]*\n[^\n]*'empty' has no skills: /
+  const noPrivateKey = /--key must be a private key in PEM without a password$/
+  const noSkills = /'empty' has no skills: no folder in it has a SKILL\.md$/
+  const isFolder = /--locked[^\n]* takes a file, and \S+skills is a folder: write folders before the flag$/
+  const missing = ['ACCESS_FILE or --access', 'TRUST_FILE or --trust', 'CONFIG_FILE or --config'].flatMap((name) => {
+    const stderr = new RegExp(`${name}: ${join(cwd, 'none')} cannot be read: ENOENT: no such file or directory$`)
+    const flags = [name.replace(/.* /, ''), 'none']
+    return [{ argv: ['export', 'out', 'skills', ...flags], stderr }, { argv: ['skills', ...flags], stderr }]
+  })
   for (const { argv, code = 1, stderr } of [
-    { argv: ['sign', 'skills'], code: 2, stderr: /^skillserve: required option '--key <FILE>' not specified\n$/ },
+    { argv: ['lock', 'skills', './missing'], stderr: /'\.\/missing' does not exist: give a folder of skills/ },
+    { argv: ['lock', 'empty'], stderr: noSkills },
+    { argv: ['lock', 'skills', '--out', 'missing/x.lock'], stderr: /--out: \S*x\.lock cannot be written \(ENOENT: / },
+    { argv: ['lock', 'skills', '--out', 'empty'], stderr: /--out: \S*empty cannot be written \(EISDIR: .*\)$/ },
+    { argv: ['lock', 'skills', '--out', 'pipe'], stderr: /--out: \S*pipe cannot be written \(it is not a regular/ },
+    { argv: ['export', 'circle/out', 'skills'], stderr: /export: "circle\/out" cannot be written \(ELOOP: .*\): name/ },
+    { argv: ['export', 'file/out', 'skills'], stderr: /export: "file\/out" cannot be written \(ENOTDIR: not a dir/ },
+    { argv: ['export', 'file', 'skills'], stderr: /export: "file" cannot be written \(ENOTDIR: not a directory\)/ },
+    { argv: ['sign', 'skills', ...key], stderr: /\/skills\/one\/skill\.oms\.sig cannot be written \(EISDIR: / },
+    { argv: ['sign', 'skills'], code: 2, stderr: /required option '--key <FILE>' not specified$/ },
     { argv: ['sign', ...key], code: 2, stderr: /missing required argument 'DIR'/ },
     { argv: ['sign', 'skills', '--key', 'trust/acme.pem'], stderr: noPrivateKey },
     { argv: ['sign', 'skills', '--key', '/dev/zero'], stderr: noPrivateKey },
     { argv: ['sign', 'skills', '--key', 'missing.pem'], stderr: /missing\.pem cannot be read: ENOENT: no such file/ },
     { argv: ['sign', 'empty', ...key], stderr: noSkills },
+    { argv: ['sign', 'skills', ...key, '--chain', 'trust/acme.pem'], stderr: /--chain must hold certificates in PEM$/ },
     { argv: ['verify', 'empty', ...trust], stderr: noSkills },
-    { argv: ['sign', 'skills', ...key, '--chain', 'trust/acme.pem'], stderr: /--chain must hold certificates in PEM/ },
-    { argv: ['verify', 'skills'], stderr: /verify needs --trust FILE or --locked FILE/ },
-    { argv: ['verify', 'private.pem', ...trust], stderr: /'private\.pem' is not a SKILL\.md: give a folder/ }
-  ]) t.match(await run(cwd, ...argv), { code, stdout: '', stderr }, argv.join(' '))
-  t.notOk(fs.existsSync(join(cwd, 'skills/one/skill.oms.sig')), 'nothing was signed')
-  t.match(await run(cwd, 'sign', 'empty/linked', '--key', 'private.pem'), { code: 0 },
-    'a skill that is named by itself may be a link')
+    { argv: ['verify', 'skills'], stderr: /verify needs --trust FILE or --locked FILE$/ },
+    { argv: ['verify', 'private.pem', ...trust], stderr: /'private\.pem' is not a SKILL\.md: give a folder/ },
+    { argv: ['verify', 'skills', '--locked', 'skills'], stderr: isFolder },
+    { argv: ['--locked', 'skills'], stderr: isFolder },
+    { argv: ['skills', '--locked=broken'], stderr: /broken:1: one must be a revision/ },
+    {
+      argv: ['skills', '--locked'],
+      stderr: /^skillserve: LOCKED or --locked: \S*skills\.lock cannot be read: ENOENT: no such file or directory$/
+    },
+    ...missing
+  ]) {
+    const ended = await run(cwd, ...argv)
+    t.match(ended, { code, stdout: '', stderr: /^skillserve: [^\n]+\n$/ }, argv.join(' '))
+    t.match(ended.stderr.trimEnd(), stderr, argv.join(' '))
+  }
+  t.strictSame(fs.readdirSync(cwd, { recursive: true }), before)
+  t.match(await run(cwd, 'sign', 'links/linked', ...key), { code: 0 }, 'a skill that is named by itself may be a link')
 })
 
 t.test('K95: a trust file that cannot be used is one line with its file, line and key', async (t) => {
@@ -357,18 +336,9 @@ t.test('K95: a trust file that cannot be used is one line with its file, line an
       /trust\.yaml:3: signers\[1\]\.key must name a PEM file with a P-256, P-384 or P-521 public key$/m],
     ['  - { name: x, root: acme.pem }', /trust\.yaml:3: signers\[1\]\.root must name a PEM file with certificates$/m]
   ] as const) {
-    const cwd = world(t, text)
-    const { openTrust } = await import('../../src/trust/trust.ts')
-    const { Sources } = await import('../../src/sources/sources.ts')
-    const state = new StateFolder(undefined)
-    const sources = new Sources({ state, env: {} })
-    await setSources(sources, [{ kind: 'folder', path: '/skills' }])
-    await t.rejects(openTrust({ trustFile: join(cwd, 'trust/trust.yaml') }, { sources, state },
-      { info () {}, warn () {} }), { message }, text)
+    const ended = await run(world(t, text), 'export', 'out', 'skills', '--trust', 'trust/trust.yaml')
+    t.match(ended, { code: 1, stderr: message }, text)
   }
-  const cwd = t.testdir({ skills: skills('one') })
-  t.match(await run(cwd, '--trust', 'none.yaml'),
-    { code: 1, stderr: /none\.yaml cannot be read: ENOENT: no such file or directory\n$/ })
 })
 
 t.test('K95: a service reports or requires, denies at once, and keeps the last good trust file', async (t) => {

@@ -323,7 +323,7 @@ t.test('K95: a catalog entry has the scans of its revision, and MCP says the sam
 
 const TRUST = 'signers: [{ name: acme, key: acme.pem }]\nroots: { skills: require }\n'
 
-/** Rounds of one edit without a signature and one with; one of the two keeps the main file. `npm run attack` has more. */
+/** Rounds of one edit without a signature and one with: half of them keep the main file. `npm run attack` has more. */
 const ROUNDS = 2
 /** Too large for the memory of the service: it is sent while it is read. */
 const LARGE_BYTES = 300_000
