@@ -73,7 +73,8 @@ t.test('K64: no answer, header, metric, audit line or log line of a request hold
   // The hidden skill of the same name comes first.
   const env = { METRICS_PORT: metricsPort, AUDIT_LOG: at('audit.log'), LOG_FORMAT: 'json' }
   const service = await startProcess(t, { args: [at('ops'), at('docs'), '--access', at('access.yaml')], env })
-  const all = [...questions(['alpha', 'beta', 'gamma', 'delta']).values()]
+  // A skill with a hidden namesake, and a hidden one: the first test asks for every kind.
+  const all = questions(['alpha', 'gamma'])
   const leaks: string[] = []
   let answers = 0
   for (const token of [ann.text, undefined]) {

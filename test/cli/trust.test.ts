@@ -263,6 +263,14 @@ t.test('K19, K95: a skill with links to its own files is valid once it is signed
     { code: 0, stderr: '', stdout: 'ok       "one"  acme\nok       "two"  acme\n' })
 })
 
+/** A command that fails, and what it says. */
+interface Refused {
+  readonly argv: readonly string[]
+  /** Default: 1. */
+  readonly code?: number
+  readonly stderr: RegExp
+}
+
 t.test('K82, K95: what cannot be read or written is one line that names it, and nothing is left behind', async (t) => {
   const cwd = world(t)
   for (const folder of ['empty', 'links', 'skills/one/skill.oms.sig']) fs.mkdirSync(join(cwd, folder))
@@ -276,7 +284,8 @@ t.test('K82, K95: what cannot be read or written is one line that names it, and 
   const noPrivateKey = /--key must be a private key in PEM without a password$/
   const noSkills = /'empty' has no skills: no folder in it has a SKILL\.md$/
   const isFolder = /--locked[^\n]* takes a file, and \S+skills is a folder: write folders before the flag$/
-  const missing = ['ACCESS_FILE or --access', 'TRUST_FILE or --trust', 'CONFIG_FILE or --config'].flatMap((name) => {
+  const settings = ['ACCESS_FILE or --access', 'TRUST_FILE or --trust', 'CONFIG_FILE or --config']
+  const missing = settings.flatMap((name): readonly Refused[] => {
     const stderr = new RegExp(`${name}: ${join(cwd, 'none')} cannot be read: ENOENT: no such file or directory$`)
     const flags = [name.replace(/.* /, ''), 'none']
     return [{ argv: ['export', 'out', 'skills', ...flags], stderr }, { argv: ['skills', ...flags], stderr }]
