@@ -155,7 +155,7 @@ t.test('K95: a skill that cannot be copied is refused, and keeps no other from b
   const { policy } = lockOf({ long: [await revisionOf(t, base, 'long')], other: [await revisionOf(t, base, 'other')] })
   // No path may have 4,096 bytes.
   const state = Array(16).fill('s'.repeat(200)).join('/')
-  const { skills: manager, log } = await startGuarded(t, base, policy, {}, state)
+  const { skills: manager, log } = await startGuarded(t, base, policy, state)
   t.strictSame(await manager.list(), ['other'])
   t.match(log.join('\n'), /skill 'long' is quarantined: .*ENAMETOOLONG.*trust_unchecked/)
 })
