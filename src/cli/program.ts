@@ -110,7 +110,6 @@ after an internal error.`)
   add('lock [DIR...]', 'write the present revisions of skills to a file, for serve --locked',
     () => import('./commands/lock.ts'), ['configFile', ...READING])
     .option('--out <FILE>', 'the file to write; default skills.lock')
-    .option('--check', 'write nothing: exit with 1 if a skill differs from the file')
     .addHelpText('after', `
 Prints what changed since the file before. Exits with 1, and writes nothing, when a folder or a skill cannot be read.`)
 

@@ -12,7 +12,7 @@ export const TRUST_FINDINGS = {
   trust_denied: ['warning', 'the trust file denies the revision or its signer'],
   scan_result: ['warning', 'a scanner reports a problem of medium or higher severity'],
   scan_note: ['info', 'a scanner reports a problem of low severity'],
-  scan_missing: ['warning', 'the trust file asks for a scan, and there is none of this revision that is recent enough'],
+  scan_missing: ['warning', 'the trust file asks for a scan, and there is none of this revision'],
   trust_unchecked: ['warning', 'the skill could not be checked'],
   not_pinned: ['warning', 'the lock does not name the skill'],
   pin_mismatch: ['warning', 'the lock names another revision of the skill']

@@ -2,6 +2,7 @@ import { EventEmitter } from 'node:events'
 import { isDeepStrictEqual } from 'node:util'
 import type { Listing } from '../core/roots/list-root.ts'
 import type { Finding } from '../core/shared/skill.ts'
+import type { Quarantined } from '../schemas/health.ts'
 import type { PublishedSkill } from '../sources/publish/plan.ts'
 import type { Publisher } from '../sources/publish/publisher.ts'
 import type { TrustPolicy } from './trust-policy.ts'
@@ -50,8 +51,9 @@ interface GuardedListingOptions {
  * of the root, it lists what the original root has.
  */
 export class GuardedListing extends EventEmitter<{ changed: [], verdict: [TrustChange] }> implements Listing {
+  /** Skills by name; undefined until they have been checked. */
+  skills: Skills | undefined
   readonly #options: GuardedListingOptions
-  #skills: Skills | undefined
   #lastJudgement: Judged | undefined
   /** The verdicts and folders of the last events. */
   #announced: Judged | undefined
@@ -62,11 +64,6 @@ export class GuardedListing extends EventEmitter<{ changed: [], verdict: [TrustC
     super()
     this.#options = options
     options.original?.on('changed', () => { if (!this.isGuarded) this.emit('changed') })
-  }
-
-  /** Skills by name; undefined until they have been checked. */
-  get skills (): Skills | undefined {
-    return this.#skills
   }
 
   get rules (): Rules {
@@ -111,19 +108,19 @@ export class GuardedListing extends EventEmitter<{ changed: [], verdict: [TrustC
   /** Returns the verdict on a revision that is served now; undefined for others. */
   verdictOn (name: string, revision: string): Verdict | undefined {
     const verdict = this.isGuarded ? this.#currentJudgement?.verdicts.get(name) : undefined
-    if (verdict?.copy?.revision !== revision) return undefined
-    return { ...verdict, findings: [...verdict.findings, ...verdict.copy.findings] }
+    return verdict?.copy?.revision === revision ? verdict : undefined
   }
 
   /** Skills that are refused now, with reasons. */
-  get quarantined (): ReadonlyArray<{ readonly skill: string, readonly reason: Finding }> {
+  get quarantined (): Quarantined['first'] {
     const verdicts = [...this.#currentJudgement?.verdicts ?? []]
-    return verdicts.flatMap(([skill, { reason }]) => reason === undefined ? [] : { skill, reason })
+    return verdicts.flatMap(([name, { reason }]) =>
+      reason === undefined ? [] : { name, root: this.#options.name, code: reason.code, message: reason.message })
   }
 
   /** Whether a skill must be checked again: its check failed, or it is accepted and has no copy. */
   isIncomplete (name: string): boolean {
-    const [skill, verdict] = [this.#skills?.get(name), this.#currentJudgement?.verdicts.get(name)]
+    const [skill, verdict] = [this.skills?.get(name), this.#currentJudgement?.verdicts.get(name)]
     return skill === undefined || 'error' in skill || (verdict?.isServed === true && verdict.copy === undefined)
   }
 
@@ -132,7 +129,7 @@ export class GuardedListing extends EventEmitter<{ changed: [], verdict: [TrustC
    * refused or released, and other folders.
    */
   take (skills: Skills | undefined): void {
-    this.#skills = skills
+    this.skills = skills
     const before = this.#announced
     const now = this.#announced = this.isGuarded ? this.#currentJudgement : undefined
     for (const [skill, { isServed, report, reason }] of now?.verdicts ?? []) {
@@ -149,8 +146,8 @@ export class GuardedListing extends EventEmitter<{ changed: [], verdict: [TrustC
 
   get #currentJudgement (): Judged | undefined {
     const { copies } = this.#options
-    const { rules } = this
-    const [skills, before] = [this.#skills, this.#lastJudgement]
+    const { rules, skills } = this
+    const before = this.#lastJudgement
     if (skills === undefined) return undefined
     const isSame = before?.skills === skills && areSame(before.rules, rules)
     if (isSame && Date.now() < before.until) return before
@@ -176,6 +173,7 @@ function areSame (a: Rules, b: Rules): boolean {
 function judgeSkill (name: string, skill: GuardedSkill, rules: Rules): GuardedVerdict {
   if ('error' in skill) return unchecked(skill.error)
   const verdict = judge(name, skill.checked, rules)
-  const isCopied = verdict.isServed && skill.copy?.revision === verdict.revision
-  return isCopied ? { ...verdict, copy: skill.copy } : verdict
+  const { copy } = skill
+  if (!verdict.isServed || copy?.revision !== verdict.revision) return verdict
+  return { ...verdict, copy, findings: [...verdict.findings, ...copy.findings] }
 }

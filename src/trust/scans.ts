@@ -9,15 +9,15 @@ type ScanSeverity = (typeof SCAN_SEVERITIES)[number]
 
 /** Findings per revision; a scanner may report thousands. */
 const MAX_RESULTS_SHOWN = 50
-const DAY_MS = 86_400_000
-const SCANNED_AT = /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])(T([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,9})?)?Z)?$/
 
 const SeveritySchema = StringEnum(SCAN_SEVERITIES)
 
 const ScanSchema = Type.Object({
   /** Name and version of the scanner. */
   tool: Type.String({ minLength: 1, maxLength: 200 }),
-  scanned_at: Type.String({ pattern: SCANNED_AT.source, title: 'a date, or a date and time in UTC' }),
+  scanned_at: Type.String({
+    pattern: '^\\d{4}-\\d\\d-\\d\\d(T[\\d:.]+Z)?$', title: 'a date, or a date and time in UTC'
+  }),
   results: Type.Array(Type.Object({
     severity: SeveritySchema,
     message: Type.String({ minLength: 1 }),
@@ -40,7 +40,6 @@ export function NamedFile (description: string) {
 export const ScanRulesSchema = Type.Object({
   file: NamedFile('JSON or YAML: what scanners said of revisions'),
   max_severity: Type.Optional(SeveritySchema),
-  max_age_days: Type.Optional(Type.Integer({ minimum: 1, description: 'Older scans do not count' })),
   required: Type.Optional(Type.Boolean({
     description: 'With `require`: whether a skill without a scan is refused. Default `false`'
   }))
@@ -56,16 +55,13 @@ export function parseScans (path: string, text: string): ScanRules['byRevision']
 }
 
 /** Judges the scans of a revision: findings that refuse it where signatures are required, and other ones. */
-export function checkScans (rules: ScanRules, revision: string, now: number): {
+export function checkScans (rules: ScanRules, revision: string): {
   readonly reports: readonly ScanReport[]
   readonly reasons: readonly Finding[]
   readonly notes: readonly Finding[]
-  /** Times at which scans become too old, in milliseconds since 1970. */
-  readonly changes: readonly number[]
 } {
-  const { byRevision, max_severity: worstAllowed = 'critical', max_age_days: maxAgeDays = Infinity, required } = rules
-  const oldest = now - maxAgeDays * DAY_MS
-  const scans = (byRevision.get(revision) ?? []).filter(({ scanned_at: at }) => Date.parse(at) >= oldest)
+  const { byRevision, max_severity: worstAllowed = 'critical', required } = rules
+  const scans = byRevision.get(revision) ?? []
   const results = scans.flatMap(({ tool, scanned_at: at, results }) => results.map((each) => ({ ...each, tool, at })))
     .sort((a, b) => rankOf(b.severity) - rankOf(a.severity))
   const refusing = results.filter(({ severity }) => rankOf(severity) > rankOf(worstAllowed)).length
@@ -75,15 +71,13 @@ export function checkScans (rules: ScanRules, revision: string, now: number): {
     const fix = 'Read what the scanner says, and change the skill or accept it'
     return { ...finding(code, sentence, fix), ...file !== undefined && { file } }
   })
-  const age = maxAgeDays === Infinity ? '' : `, or none of the last ${maxAgeDays} days`
-  const missing = finding('scan_missing', `there is no scan of this revision${age}`,
+  const missing = finding('scan_missing', 'there is no scan of this revision',
     'Have the skill scanned, and put the result into the file of scans')
   return {
     reports: scans.map(({ tool, scanned_at: at, results }) =>
       ({ tool, scanned_at: at, results: results.length, severity: worst(results) })),
     reasons: required === true && scans.length === 0 ? [missing] : findings.slice(0, refusing),
-    notes: findings.slice(refusing),
-    changes: scans.map(({ scanned_at: at }) => Date.parse(at) + maxAgeDays * DAY_MS + 1)
+    notes: findings.slice(refusing)
   }
 }
 

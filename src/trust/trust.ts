@@ -134,8 +134,7 @@ export class Trust extends EventEmitter<{ verdict: [TrustChange] }> {
   quarantinedIn (roots: readonly string[], max = MAX_NAMED): Quarantined | undefined {
     const guarded = this.#origins.filter(({ root, listing }) => roots.includes(root.name) && listing.isGuarded)
     if (guarded.length === 0) return undefined
-    const all = guarded.flatMap(({ root, listing }) => listing.quarantined.map(({ skill, reason }) =>
-      ({ name: skill, root: root.name, code: reason.code, message: reason.message })))
+    const all = guarded.flatMap(({ listing }) => listing.quarantined)
     return { count: all.length, first: all.slice(0, max) }
   }
 

@@ -59,12 +59,12 @@ export function judge (name: string, { revision, coveredRevision, signature }: C
   const { lock, trust, isRequired } = rules
   // A lock or `deny` may name the revision of all files, or that of the files that are served.
   const revisions = [revision, coveredRevision]
-  const origin = trust && judgeByTrustFile(trust, isRequired, revisions, signature && atTime(signature, now), now)
+  const origin = trust && judgeByTrustFile(trust, isRequired, revisions, signature && atTime(signature, now))
   const pin = lock && judgePin(lock, name, revisions)
   const reasons = [...origin?.reasons ?? [], ...pin ?? []]
   const report = { signed: false, signer: null, status: null, ...origin?.report, checked_revision: revision }
   const { validFrom = Infinity, validTo = Infinity } = signature?.identity ?? {}
-  const changes = [validFrom, validTo - WARNING_MS, validTo + 1, ...origin?.changes ?? []]
+  const changes = [validFrom, validTo - WARNING_MS, validTo + 1]
   return {
     isServed: reasons.length === 0,
     reason: reasons[0],
@@ -95,11 +95,11 @@ function atTime (result: SignatureResult, now: number): SignatureResult {
   return now < validTo - WARNING_MS ? result : { ...result, problem: `${what} expires on ${dayOf(validTo)}` }
 }
 
-/** Judges a skill by the trust file: reasons to refuse it, other findings, and the times when they change. */
+/** Judges a skill by the trust file: reasons to refuse it, and other findings. */
 function judgeByTrustFile (
-  trust: TrustFile, isRequired: boolean, revisions: readonly string[], result: SignatureResult | undefined, now: number
+  trust: TrustFile, isRequired: boolean, revisions: readonly string[], result: SignatureResult | undefined
 ) {
-  if (result === undefined || !isStillKnown(result, trust)) return { ...NOT_CHECKED, notes: [], changes: [] }
+  if (result === undefined || !isStillKnown(result, trust)) return NOT_CHECKED
   const { status, identity, problem, exempt } = result
   const signer = identity?.signer.name
   const report = { signed: status !== 'unsigned', signer: signer ?? null }
@@ -107,9 +107,9 @@ function judgeByTrustFile (
   if (denied !== undefined) {
     const sentence = `the trust file denies ${denied === signer ? `the signer ${denied}` : 'this revision'}`
     const reasons = [finding('trust_denied', sentence, 'Replace the skill')]
-    return { report: { ...report, status: 'denied' as const }, reasons, notes: [], changes: [] }
+    return { report: { ...report, status: 'denied' as const }, reasons, notes: [] }
   }
-  const scan = trust.scans && checkScans(trust.scans, revisions[0] ?? '', now)
+  const scan = trust.scans && checkScans(trust.scans, revisions[0] ?? '')
   const isValid = status === 'valid' || (status === 'expired' && identity?.signer.acceptsExpired === true)
   const [code, fix] = REMEDIES[status]
   const problems = status === 'valid' && problem === '' ? [] : [finding(code, problem, fix)]
@@ -119,8 +119,7 @@ function judgeByTrustFile (
   const notes = [...isValid ? problems : [], ...exempt.length > 0 ? [uncovered] : [], ...scan?.notes ?? []]
   return {
     report: { ...report, status, ...scan && { scans: scan.reports } },
-    ...isRequired ? { reasons, notes } : { reasons: [], notes: [...reasons, ...notes] },
-    changes: scan?.changes ?? []
+    ...isRequired ? { reasons, notes } : { reasons: [], notes: [...reasons, ...notes] }
   }
 }
 
@@ -145,7 +144,8 @@ function judgePin (lock: Lock, name: string, revisions: readonly string[]): read
 /** Until a skill is checked by the signers of a new trust file: `deny` may refuse it in any root. */
 const NOT_CHECKED = {
   report: {},
-  reasons: [finding('trust_unchecked', 'the skill is being checked by the new trust file', 'Wait a moment')]
+  reasons: [finding('trust_unchecked', 'the skill is being checked by the new trust file', 'Wait a moment')],
+  notes: []
 }
 
 const REMEDIES: Readonly<Record<SignatureResult['status'], readonly [TrustFindingCode, fix: string]>> = {

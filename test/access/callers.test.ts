@@ -178,7 +178,7 @@ t.test('K64: a caller that sees some skills of a source reads nothing of the oth
   t.notMatch(page, /hidden|0123456789ab|skipped</)
 })
 
-t.test('a service with an anonymous view and a proxy', async (t) => {
+t.test('K61, K62, K64: a service with an anonymous view and a proxy', async (t) => {
   const meterRoute = fp(async (app) => {
     app.get('/meter', { config: { scope: 'metrics:read' }, schema: { hide: true } }, async (request, reply) =>
       reply.header('cache-control', request.headers['x-says']).send(''))

@@ -4,7 +4,7 @@ import {
   type StoredOAuthClientInformation, type StoredOAuthTokens, StreamableHTTPClientTransport, UnauthorizedError
 } from '@modelcontextprotocol/client'
 import { decodeJwt, decodeProtectedHeader, SignJWT } from 'jose'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { IssuerKeys, IssuerUnavailable } from '../../src/access/issuer-keys.ts'
 import { SILENT } from '../../src/core/shared/log.ts'
 import { buildGuarded, newSecret } from '../helper/guarded.ts'
@@ -53,7 +53,7 @@ for (const { sign } of [issuer, roles, strict, rsa, lavish]) {
 }
 
 t.test('K62: an access token of an issuer is good for its groups, whatever directories call them', async (t) => {
-  for (const [{ sign }, claims, skills] of [
+  for (const [{ sign }, claims, skills, header] of [
     [roles, { realm_access: { roles: ['docs'] } }, ['guide']],
     [roles, { realm_access: { roles: ['docs', 'ops'] }, aud: ['other', `${AUDIENCE}/`] }, ['guide', 'pager']],
     [roles, { 'realm_access.roles': ['ops'], scope: null, scp: ['skills:read'] }, ['pager']],
@@ -63,10 +63,13 @@ t.test('K62: an access token of an issuer is good for its groups, whatever direc
     [issuer, { groups: ['Platform'] }, []],
     [lavish, { scope: 'openid' }, ['guide', 'pager']],
     [lavish, { sub: null, client_id: 'ci' }, ['guide', 'pager']],
-    [lavish, { sub: null, azp: 'web' }, ['guide', 'pager']]
+    [lavish, { sub: null, azp: 'web' }, ['guide', 'pager']],
+    ...['AT+JWT', 'application/at+jwt', 'JWT', undefined].map((typ) => [issuer, {}, ['guide'], { typ }] as const),
+    // Keycloak's tokens say in the payload what they are.
+    [issuer, { typ: 'Bearer', nonce: 'n' }, ['guide'], { typ: 'JWT' }]
   ] as const) {
-    const response = await get('/skills', await sign(claims))
-    t.strictSame([response.status, await response.json()], [200, { skills }], JSON.stringify(claims))
+    const response = await get('/skills', await sign(claims, header))
+    t.strictSame([response.status, await response.json()], [200, { skills }], JSON.stringify([claims, header]))
   }
   for (const name of ['ann', 'ci', 'web']) await until(() => logText().includes(`"principal":"${name}"`))
   const refused = await get('/skills', await issuer.sign({ scope: 'openid' }))
@@ -105,7 +108,8 @@ t.test('K62: every token that is not an access token for this service is refused
     ['an unknown key', await issuer.sign({}, { kid: 'k2' })],
     ['another type', await issuer.sign({}, { typ: 'logout+jwt' })],
     ['an algorithm that this issuer has not', await rsa.sign()],
-    ['two slashes after the audience', await issuer.sign({ aud: `${AUDIENCE}//` })]
+    ['two slashes after the audience', await issuer.sign({ aud: `${AUDIENCE}//` })],
+    ['a part of the audience', await issuer.sign({ aud: `${AUDIENCE}#part` })]
   ] as const) {
     const response = await get('/skills', token)
     t.strictSame([response.status, (await response.json() as { code: string }).code], [401, code], label)
@@ -113,16 +117,10 @@ t.test('K62: every token that is not an access token for this service is refused
     t.match(challenge, `resource_metadata="https://skills.example${METADATA}/mcp", error="invalid_token"`)
     t.match(challenge, /, scope="skills:read"$/)
   }
-  t.match(refusals, new Map([['audience', audience + 3], ['expired', expired + 1]]), 'as metrics count them')
+  t.match(refusals, new Map([['audience', audience + 4], ['expired', expired + 1]]), 'as metrics count them')
 })
 
-t.test('K62: types have no case, audiences may end with a slash, and clocks differ by 30 s', async (t) => {
-  for (const typ of ['AT+JWT', 'application/at+jwt', 'JWT', undefined]) {
-    t.equal((await get('/skills', await issuer.sign({}, { typ }))).status, 200, String(typ))
-  }
-  for (const [aud, status] of [[`${AUDIENCE}/`, 200], [`${AUDIENCE}#part`, 401]] as const) {
-    t.equal((await get('/skills', await issuer.sign({ aud }))).status, status)
-  }
+t.test('K62: clocks may differ by 30 s, or as the access file says', async (t) => {
   const now = Math.floor(Date.now() / 1_000)
   for (const claims of [{ exp: now - 15 }, { iat: now + 15 }, { nbf: now + 15 }]) {
     t.equal((await get('/skills', await issuer.sign(claims))).status, 200, JSON.stringify(claims))
@@ -130,8 +128,7 @@ t.test('K62: types have no case, audiences may end with a slash, and clocks diff
   }
 })
 
-t.test('K62: a token of Keycloak says what it is; a refused one leaves a line that says why', async (t) => {
-  t.equal((await get('/skills', await issuer.sign({ typ: 'Bearer', nonce: 'n' }, { typ: 'JWT' }))).status, 200)
+t.test('K62: a refused token leaves a line that says why, and no part of itself', async (t) => {
   for (const [token, reason] of [
     [await issuer.sign({ typ: 'ID' }, { typ: 'JWT' }), 'it is an ID token'],
     [await issuer.sign({ aud: 'other' }), 'audience "other" is not in the list of audiences'],
@@ -315,18 +312,29 @@ t.test('K62: the log warns of keys that anyone on the way to an issuer can repla
   }
 })
 
-t.test('K62: new keys are read after a pause, and keys that were read serve while the issuer is away', async (t) => {
+/** A service that has read the keys of an issuer. */
+async function startWithKeys (t: Test) {
   const issuer = await startIssuer(t)
-  const { get, setAccess } = await buildGuarded(t, { roots: roots(), access: accessOf([[issuer.url]]) })
-  const statusOf = async (claims = {}, header = {}) => (await get('/skills', await issuer.sign(claims, header))).status
+  const service = await buildGuarded(t, { roots: roots(), access: accessOf([[issuer.url]]) })
+  const statusOf = async (claims = {}, header = {}) =>
+    (await service.get('/skills', await issuer.sign(claims, header))).status
   await until(async () => await statusOf() === 200)
+  let skew = 0
+  const now = Date.now.bind(Date)
+  t.intercept(Date, 'now', { value: () => now() + skew })
+  /** Passes the time in which keys are not read again. */
+  const pass = (): void => { skew += 31_000 }
+  return { ...service, issuer, statusOf, pass }
+}
+
+t.test('K62: new keys are read after a pause, and keys that were read serve while the issuer is away', async (t) => {
+  const { issuer, get, setAccess, statusOf, pass } = await startWithKeys(t)
   const { requests } = issuer
   for (let round = 0; round < 20; round++) t.equal(await statusOf({}, { kid: `../../k${round}` }), 401)
   t.equal(issuer.requests, requests, 'invented key ids do not make the service ask')
   const old = await issuer.sign({ sub: 'bob' })
   await issuer.rotate('k2')
-  const now = Date.now.bind(Date)
-  t.intercept(Date, 'now', { value: () => now() + 31_000 })
+  pass()
   await until(async () => await statusOf() === 200)
   t.equal((await get('/skills', old)).status, 401)
   issuer.stop()
@@ -345,34 +353,23 @@ function answersOf (url: string, path: string, keys: readonly object[]): Request
 }
 
 t.test('K62: keys that moved, or changed under the same id, lose no caller for more than a minute', async (t) => {
-  const issuer = await startIssuer(t)
-  const { get } = await buildGuarded(t, { roots: roots(), access: accessOf([[issuer.url]]) })
-  const statusOf = async (sub: string) => (await get('/skills', await issuer.sign({ sub }))).status
-  await until(async () => await statusOf('ann') === 200)
-  let skew = 0
-  const now = Date.now.bind(Date)
-  t.intercept(Date, 'now', { value: () => now() + skew })
-  for (const path of ['/moved', '/moved', '/again']) {
+  const { issuer, statusOf, pass } = await startWithKeys(t)
+  for (const [index, path] of ['/moved', '/moved', '/again'].entries()) {
     issuer.answer = undefined
     await issuer.rotate('k2')
     issuer.answer = answersOf(issuer.url, path, await keysOf(issuer))
-    skew += 31_000
-    await until(async () => await statusOf(`${path} ${skew}`) === 200)
+    pass()
+    await until(async () => await statusOf({ sub: `caller ${index}` }) === 200)
   }
 })
 
 t.test('K62: an empty or endless set of keys replaces no good one', async (t) => {
-  const issuer = await startIssuer(t)
-  const { get, logText } = await buildGuarded(t, { roots: roots(), access: accessOf([[issuer.url]]) })
-  const statusOf = async (sub: string, kid?: string) =>
-    (await get('/skills', await issuer.sign({ sub }, kid ? { kid } : {}))).status
-  await until(async () => await statusOf('ann') === 200)
-  const now = Date.now.bind(Date)
-  t.intercept(Date, 'now', { value: () => now() + 31_000 })
+  const { issuer, logText, statusOf, pass } = await startWithKeys(t)
+  pass()
   issuer.answer = answersOf(issuer.url, '/keys', [])
-  t.equal(await statusOf('bob', 'unknown'), 401, 'which asks for the keys')
+  t.equal(await statusOf({ sub: 'bob' }, { kid: 'unknown' }), 401, 'which asks for the keys')
   await until(() => logText().includes('the set of keys is empty'))
-  t.equal(await statusOf('cy'), 200)
+  t.equal(await statusOf({ sub: 'cy' }), 200)
 
   const large = await startIssuer(t)
   large.answer = answersOf(large.url, '/keys', [{ kty: 'EC', x: 'x'.repeat(2_000_000) }])

@@ -2,7 +2,6 @@ import { spawn } from 'node:child_process'
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { FastifyPluginAsync } from 'fastify'
 import t, { type Test } from 'tap'
 import { digestOf } from '../../src/access/secret.ts'
 import { runHere } from '../helper/command-line.ts'
@@ -198,9 +197,9 @@ t.test('K63: access says what a caller sees and why, and who sees a skill', asyn
 
 type Ask = (path: string, headers?: Readonly<Record<string, string>>) => Promise<Response>
 
-async function startService (t: Test, access = ACCESS, plugins: readonly FastifyPluginAsync[] = []) {
+async function startService (t: Test, access = ACCESS) {
   const roots = { docs: { guide: skill('guide', { 'a.md': 'text of a' }) }, ops: { pager: skill('pager') } }
-  return await buildGuarded(t, { roots, access, plugins })
+  return await buildGuarded(t, { roots, access })
 }
 
 /** A service with callers behind a real nginx. */

@@ -73,7 +73,8 @@ t.test('K64: no answer, header, metric, audit line or log line of a request hold
   // The hidden skill of the same name comes first.
   const env = { METRICS_PORT: metricsPort, AUDIT_LOG: at('audit.log'), LOG_FORMAT: 'json' }
   const service = await startProcess(t, { args: [at('ops'), at('docs'), '--access', at('access.yaml')], env })
-  const all = [...questions(['alpha', 'beta', 'gamma', 'delta']).values()]
+  // A skill with a hidden namesake, and a hidden one: the first test asks for every kind.
+  const all = questions(['alpha', 'gamma'])
   const leaks: string[] = []
   let answers = 0
   for (const token of [ann.text, undefined]) {
@@ -102,7 +103,7 @@ t.test('K64: no answer, header, metric, audit line or log line of a request hold
 
 const ann = newSecret('ann', 'groups: [docs]')
 const ACCESS = `tokens:\n  - ${ann.entry}\nrules:\n  - { groups: [docs], roots: [docs] }\n`
-const ROUNDS = 200
+const ROUNDS = 100
 
 /** Memory of code, caches and pools that were used for the first time, in bytes. */
 const SLACK_BYTES = 8_000_000
@@ -152,7 +153,7 @@ for (const [what, use] of [
   ['MCP sessions of 2025', () => follow('/mcp')],
   ['MCP sessions of 2026', listen]
 ] as const) {
-  t.test(`${ROUNDS} ${what} leave nothing behind`, { skip: process.platform !== 'linux' && 'no /proc' }, async (t) => {
+  t.test(`K60: ${ROUNDS} ${what} leave nothing behind`, { skip: process.platform !== 'linux' && 'no /proc' }, async (t) => {
     await until(() => feed.revision !== undefined)
     const isQuiet = () => openThings().readers === 0 && ledger.listenerCount('change') === 0
     for (let round = 0; round < 20; round++) await use(round)
@@ -168,7 +169,7 @@ for (const [what, use] of [
   })
 }
 
-t.test('an edit after all that is announced once', async (t) => {
+t.test('K60: an edit after all that is announced once', async (t) => {
   const stream = await openEvents(url, { headers: [`Authorization: Bearer ${ann.text}`, 'Accept: text/event-stream'] })
   t.teardown(() => { stream.destroy() })
   appendFileSync(join(folder, 'docs/guide/SKILL.md'), '!')

@@ -4,9 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Test } from 'tap'
 import { withSkills } from '../../src/cli/with-skills.ts'
-import type { RootOptions } from '../../src/core/roots/root.ts'
 import type { CoreLog } from '../../src/core/shared/log.ts'
-import type { SkillManager, SkillManagerOptions } from '../../src/core/skill-manager.ts'
+import type { SkillManager } from '../../src/core/skill-manager.ts'
 import { StateFolder } from '../../src/sources/publish/state-folder.ts'
 import { TrustPolicy } from '../../src/trust/trust-policy.ts'
 import { parseSigningKey, signSkills } from '../../src/trust/sign.ts'
@@ -108,21 +107,18 @@ export interface StatementDraft {
 
 /** Opens the skills of folders that a policy guards. */
 export async function startGuarded (
-  t: Test, bases: string | readonly (string | RootOptions)[], policy: TrustPolicy,
-  options: Partial<SkillManagerOptions> = {},
-  stateName = 'state'
+  t: Test, bases: string | readonly string[], policy: TrustPolicy, stateName = 'state'
 ): Promise<{ readonly skills: SkillManager, readonly trust: Trust, readonly log: readonly string[] }> {
   const log: string[] = []
   const line = (details: object, message: string): void => { log.push(`${message} ${JSON.stringify(details)}`) }
   const logger: CoreLog = { info: line, warn: line }
-  const all = [bases].flat().map((base) => typeof base === 'string' ? { path: base } : base)
   const folder = fs.mkdtempSync(join(tmpdir(), 'verified-'))
   t.teardown(() => { fs.rmSync(folder, { recursive: true, force: true }) })
   const state = new StateFolder(join(folder, stateName))
   const trust = new Trust({ policy, state, log: logger })
   t.teardown(() => trust.close())
-  const guarded = trust.guard(all)
+  const guarded = trust.guard([bases].flat().map((path) => ({ path })))
   await trust.start()
-  const skills = await startManager(t, guarded, options)
+  const skills = await startManager(t, guarded)
   return { skills, trust, log }
 }

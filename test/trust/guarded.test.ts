@@ -42,32 +42,19 @@ async function revisionOf (t: Test, base: string, name: string): Promise<string>
 }
 
 t.test('K95: with a lock, only the named revisions are served, from copies of the same revision', async (t) => {
-  const base = t.testdir({ ...skills('good', 'other', 'changed') })
+  const base = t.testdir(skills('good', 'other'))
   const good = await revisionOf(t, base, 'good')
-  const changed = await revisionOf(t, base, 'changed')
-  passTick(base)
-  fs.writeFileSync(join(base, 'changed/SKILL.md'), skillText('changed', 'canary'))
-  const { policy } = lockOf({ good: [good], changed: [changed] })
-  const { skills: manager, trust, log } = await startGuarded(t, base, policy)
+  const { policy } = lockOf({ good: [good] })
+  const { skills: manager, trust } = await startGuarded(t, base, policy)
   t.strictSame(await manager.list(), ['good'])
   t.equal((await manager.read('good', (skill) => skill.manifest())).revision, good)
   t.match(await textOf(() => manager.read('good', (skill) => skill.mainFile('SKILL.md'))), /Instructions of good/)
   t.notOk((await manager.find('good'))?.metadata.skillPath.startsWith(base), 'from a copy')
-  for (const name of ['other', 'changed']) {
-    t.match(await textOf(() => manager.read(name, (skill) => skill.mainFile('SKILL.md'))), /^skill_not_found/)
-    await t.rejects(manager.read(name, (skill) => skill.manifest()), { code: 'skill_not_found' })
-    await t.rejects(manager.read(name, (skill) => skill.archive()), { code: 'skill_not_found' })
-    t.equal(await manager.find(name), undefined)
-  }
+  t.equal(await manager.find('other'), undefined)
   t.strictSame(await manager.search('what good'), ['good'])
-  t.match(trust.quarantinedIn([basename(base)]), {
-    count: 2,
-    first: [
-      { name: 'changed', code: 'pin_mismatch', message: /^the skill has the revision sha256:/ },
-      { name: 'other', root: basename(base), code: 'not_pinned', message: 'the lock does not name the skill' }
-    ]
-  })
-  t.equal(log.filter((line) => / is quarantined: /.test(line)).length, 2)
+  const message = 'the lock does not name the skill'
+  t.strictSame(trust.quarantinedIn([basename(base)]),
+    { count: 1, first: [{ name: 'other', root: basename(base), code: 'not_pinned', message }] })
 })
 
 t.test('K95: a change of any file takes a skill away, its return brings it back, and events say no more', async (t) => {
@@ -168,7 +155,7 @@ t.test('K95: a skill that cannot be copied is refused, and keeps no other from b
   const { policy } = lockOf({ long: [await revisionOf(t, base, 'long')], other: [await revisionOf(t, base, 'other')] })
   // No path may have 4,096 bytes.
   const state = Array(16).fill('s'.repeat(200)).join('/')
-  const { skills: manager, log } = await startGuarded(t, base, policy, {}, state)
+  const { skills: manager, log } = await startGuarded(t, base, policy, state)
   t.strictSame(await manager.list(), ['other'])
   t.match(log.join('\n'), /skill 'long' is quarantined: .*ENAMETOOLONG.*trust_unchecked/)
 })
@@ -336,8 +323,8 @@ t.test('K95: a catalog entry has the scans of its revision, and MCP says the sam
 
 const TRUST = 'signers: [{ name: acme, key: acme.pem }]\nroots: { skills: require }\n'
 
-/** Rounds of one edit without a signature and one with. More find nothing more often: `npm run attack` is for those. */
-const ROUNDS = 4
+/** Rounds of one edit without a signature and one with: half of them keep the main file. `npm run attack` has more. */
+const ROUNDS = 2
 /** Too large for the memory of the service: it is sent while it is read. */
 const LARGE_BYTES = 300_000
 

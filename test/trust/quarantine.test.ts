@@ -1,10 +1,12 @@
 import fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import t, { type Test } from 'tap'
+import type { InjectOptions } from 'fastify'
+import t from 'tap'
 import type { ScanRules } from '../../src/trust/scans.ts'
 import { createSigner } from '../../src/trust/signers.ts'
 import { TrustPolicy } from '../../src/trust/trust-policy.ts'
+import type { Quarantined } from '../../src/schemas/health.ts'
 import type { PolicyFiles } from '../../src/trust/verdict.ts'
 import type { TrustFile } from '../../src/trust/trust-file.ts'
 import { buildService } from '../helper/build.ts'
@@ -14,7 +16,6 @@ import { createManager, passTick, skill, until } from '../helper/skills.ts'
 
 /** In every file and in the description of the skill. */
 const CANARY = 'CANARY'
-const YEAR_MS = 365 * 86_400_000
 const OTHER = `sha256:${'0'.repeat(64)}`
 
 const [acme, other] = [makeKeyPair(), makeKeyPair()]
@@ -43,7 +44,7 @@ interface Case {
   readonly before: (revision: string, name: string) => PolicyFiles
   readonly after: (revision: string, name: string) => PolicyFiles
   /** After the service has been read. */
-  readonly change?: (t: Test, folder: string) => void
+  readonly change?: (folder: string) => void
 }
 
 const byAcme = async (folder: string) => { await sign(folder, acme) }
@@ -62,7 +63,7 @@ const CASES: readonly Case[] = [
     code: 'signature_stale',
     before: requiring(),
     after: requiring(),
-    change: (_, folder) => { edit(folder) }
+    change: edit
   },
   { name: 'nobody signed the skill', code: 'unsigned', prepare: () => {}, before: reporting(), after: requiring() },
   {
@@ -86,12 +87,6 @@ const CASES: readonly Case[] = [
     after: requiring()
   },
   {
-    name: 'the revision is denied',
-    code: 'trust_denied',
-    before: requiring(),
-    after: (revision) => requiring({ deny: new Set([revision]) })()
-  },
-  {
     name: 'the revision is denied where nothing is required',
     code: 'trust_denied',
     before: reporting(),
@@ -102,12 +97,6 @@ const CASES: readonly Case[] = [
     code: 'trust_denied',
     before: requiring(),
     after: requiring({ deny: new Set(['acme']) })
-  },
-  {
-    name: 'the signer is denied where nothing is required',
-    code: 'trust_denied',
-    before: reporting(),
-    after: reporting({ deny: new Set(['acme']) })
   },
   {
     name: 'a scanner found something critical',
@@ -121,13 +110,6 @@ const CASES: readonly Case[] = [
     before: scanned({ required: true }, 'low'),
     after: requiring({ scans: { required: true, byRevision: new Map() } })
   },
-  {
-    name: 'the scan becomes too old',
-    code: 'scan_missing',
-    before: scanned({ required: true, max_age_days: 30 }, 'low'),
-    after: scanned({ required: true, max_age_days: 30 }, 'low'),
-    change: (t) => { later(t, YEAR_MS) }
-  },
   { name: 'the lock does not name the skill', code: 'not_pinned', before: lock, after: () => ({ lock: new Map() }) },
   {
     name: 'the lock names another revision',
@@ -140,7 +122,7 @@ const CASES: readonly Case[] = [
     code: 'pin_mismatch',
     before: lock,
     after: lock,
-    change: (_, folder) => { edit(folder) }
+    change: edit
   }
 ]
 
@@ -149,42 +131,32 @@ function lock (revision: string, name: string): PolicyFiles {
 }
 
 interface Readiness {
-  readonly quarantined: { readonly first: ReadonlyArray<{ readonly name: string }> }
-}
-
-/** Sets the clock forward. */
-function later (t: Test, milliseconds: number): void {
-  const time = Date.now() + milliseconds
-  t.intercept(Date, 'now', { value: () => time })
+  readonly quarantined: Quarantined
 }
 
 /** All ways to read a skill: with a revision where the API takes one. */
-function readsOf (
-  name: string, revision: string, artifact: string
-): ReadonlyArray<readonly [path: string, init: RequestInit]> {
-  const call = (tool: string, args: object): RequestInit => ({
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ name: tool, arguments: { skill_name: name, ...args } })
-  })
-  const mcp = (method: string, params: Readonly<Record<string, unknown>>) =>
-    ['/mcp', modernRequest({ method, params })] as const
-  const reads: ReadonlyArray<readonly [path: string, init: RequestInit]> = [
-    ...['', '/files/run.sh', '/files', '/archive.zip'].map((rest) => [`/skills/${name}${rest}`, {}] as const),
-    [`/catalog/${name}`, {}],
-    ['/agent/tool-call', call('get_skill', {})],
-    ['/agent/tool-call', call('read_file_in_skill', { file_path: 'run.sh' })]
+function readsOf (name: string, revision: string, artifact: string): readonly InjectOptions[] {
+  const call = (tool: string, args: object): InjectOptions =>
+    ({ method: 'POST', url: '/agent/tool-call', payload: { name: tool, arguments: { skill_name: name, ...args } } })
+  const mcp = (method: string, params: Readonly<Record<string, unknown>>): InjectOptions => {
+    const { headers, body } = modernRequest({ method, params })
+    return { method: 'POST', url: '/mcp', headers: headers as Record<string, string>, payload: String(body) }
+  }
+  const reads: readonly InjectOptions[] = [
+    ...['', '/files/run.sh', '/files', '/archive.zip'].map((rest) => ({ url: `/skills/${name}${rest}` })),
+    { url: `/catalog/${name}` },
+    call('get_skill', {}),
+    call('read_file_in_skill', { file_path: 'run.sh' })
   ]
   return [
     ...reads,
-    ...reads.map(([path, init]) => [`${path}?revision=${revision}`, init] as const),
-    ...reads.map(([path, init]) =>
-      [path, { ...init, headers: { ...init.headers, 'if-match': `"${revision}"` } }] as const),
+    ...reads.map((read) => ({ ...read, url: `${String(read.url)}?revision=${revision}` })),
+    ...reads.map((read) => ({ ...read, headers: { 'if-match': `"${revision}"` } })),
     mcp('resources/read', { uri: `skill://${name}/run.sh` }),
     mcp('tools/call', { name: 'get_skill', arguments: { skill_name: name } }),
     ...[
       artifact, `/.well-known/skills/${name}/SKILL.md`, `/ui/skills/${name}`, `/ui/skills/${name}/files/run.sh`
-    ].map((path) => [path, {}] as const)
+    ].map((url) => ({ url }))
   ]
 }
 
@@ -204,22 +176,22 @@ for (const [index, { prepare = byAcme }] of CASES.entries()) {
 const manager = createManager(t, [prepared])
 await manager.initialize()
 const policy = new TrustPolicy({})
-const { root, url } = await buildService(t, {
+const { root, app } = await buildService(t, {
   options: {
     policy, watcher: true, prepare: (folder) => { fs.cpSync(prepared, join(folder, 'skills'), { recursive: true }) }
   }
 })
 
-async function ask (path: string, init: RequestInit = {}): Promise<string> {
-  const response = await fetch(url + path, init)
-  return `${response.status} ${Buffer.from(await response.arrayBuffer()).toString('latin1')}`
+async function ask (question: InjectOptions | string): Promise<string> {
+  const { statusCode, rawPayload } = await app.inject(question)
+  return `${statusCode} ${rawPayload.toString('latin1')}`
 }
 
 async function artifactOf (skill: string): Promise<string> {
   let place: string | undefined
   await until(async () => {
-    const answer = await (await fetch(`${url}/.well-known/agent-skills/index.json`)).json()
-    const { skills = [] } = answer as { skills?: Array<{ name: string, url: string }> }
+    const answer = await app.inject('/.well-known/agent-skills/index.json')
+    const { skills = [] } = answer.json<{ skills?: Array<{ name: string, url: string }> }>()
     place = skills.find(({ name }) => name === skill)?.url
     return place !== undefined
   })
@@ -234,11 +206,9 @@ for (const [index, { name: reason, before, after, change, code }] of CASES.entri
     await until(async () => (await ask(`/skills/${name}`)).startsWith('200'))
     const reads = readsOf(name, revision, await artifactOf(name))
     /** The reads whose answers match. */
-    const matching = async (pattern: RegExp): Promise<string[]> => {
-      const found: string[] = []
-      for (const [path, init] of reads) {
-        if (pattern.test(await ask(path, init))) found.push(`${path} ${JSON.stringify([init.body, init.headers])}`)
-      }
+    const matching = async (pattern: RegExp): Promise<InjectOptions[]> => {
+      const found: InjectOptions[] = []
+      for (const read of reads) if (pattern.test(await ask(read))) found.push(read)
       return found
     }
     // They take most of the time, and are the same for each reason that changes no file.
@@ -246,14 +216,17 @@ for (const [index, { name: reason, before, after, change, code }] of CASES.entri
       t.strictSame(await matching(/^(?!200 [^]*(?:CANARY|run\.sh))/), [], 'each of them is served')
     }
 
-    change?.(t, join(root, name))
+    change?.(join(root, name))
     policy.replace(after(revision, name))
     if (change === undefined) t.strictSame(await matching(/CANARY|^200 [^]*run\.sh/), [], 'none is served at once')
     await until(async () => (await ask(`/skills/${name}`)).startsWith('404'))
     t.strictSame(await matching(/CANARY|^200 [^]*run\.sh/), [], 'none is served')
     for (const path of LISTS) t.notMatch(await ask(path), `${CANARY}-${index}-`, path)
-    const { quarantined } = JSON.parse((await ask('/readyz')).slice(4)) as Readiness
-    t.match(quarantined.first.find((each) => each.name === name), { root: 'skills', code })
+    // Until it is checked by the new rules, the skill is refused for that.
+    await until(async () => {
+      const { quarantined } = (await app.inject('/readyz')).json<Readiness>()
+      return quarantined.first.some((each) => each.name === name && each.root === 'skills' && each.code === code)
+    })
   })
 }
 

@@ -17,7 +17,6 @@ import {
 } from '../helper/signing.ts'
 import { skill } from '../helper/skills.ts'
 
-const DAY_MS = 86_400_000
 const FOREIGN = /^the skill is signed by somebody who is not in the trust file/
 const NO_LIST = /does not list files by SHA-256 as OpenSSF Model Signing/
 
@@ -170,19 +169,19 @@ t.test('K95: signatures of the reference implementation, and what happens to the
   }
 })
 
-t.test('K95: results of scanners count for their revision, and refuse by severity, age and absence', async (t) => {
+t.test('K95: results of scanners count for their revision, and refuse by severity and absence', async (t) => {
   const folder = join(t.testdir({ demo: skill('demo', { 'run.sh': 'echo' }) }), 'demo')
   const key = makeKeyPair()
   await sign(folder, key)
-  const scanOf = (severity: string, at = new Date().toISOString()) =>
+  const scanOf = (severity: string, at = '2026-11-20T10:00:00Z') =>
     ({ tool: 'scanner 2.1', scanned_at: at, results: [{ severity, message: 'downloads' }], note: 'is not read' })
-  const validate = async (revision: string | undefined, scans: readonly object[], rules: object = {}, days = 0) => {
+  const validate = async (revision: string | undefined, scans: readonly object[], rules: object = {}) => {
     const byRevision = new Map(revision === undefined ? [] : [[revision, scans as never[]]])
     const { policy } = trustOf([{ key: key.publicKey }], {
       roots: new Map([['demo', 'require']]),
       scans: { byRevision, ...rules }
     })
-    const [verified] = await atTime(t, days * DAY_MS, () => verify(folder, policy))
+    const [verified] = await verify(folder, policy)
     const { isServed, problem = '', report } = verified ?? {}
     return { isServed, problem, revision: report?.checked_revision, scans: report?.scans }
   }
@@ -202,16 +201,12 @@ t.test('K95: results of scanners count for their revision, and refuse by severit
       { isServed: false, problem: 'there is no scan of this revision' }],
     // A scan without results is a scan, and no praise.
     [await validate(revision, [empty], { required: true }),
-      { isServed: true, problem: '', scans: [{ severity: null }] }],
-    [await validate(revision, [scanOf('low')], { required: true, max_age_days: 30 }, 31),
-      { isServed: false, scans: [] }]
+      { isServed: true, problem: '', scans: [{ severity: null }] }]
   ]) t.match(found, wanted)
   const text = (at: string) => JSON.stringify({ 'sha256:1': [scanOf('low'), scanOf('critical', at)] }, undefined, 1)
   const message = /^scans\.json:\d+: "?sha256:1"?\[1\]\.scanned_at must be a date, or a date and time in UTC$/
-  for (const at of ['2026-13-01', '2026-11-20T10Z', '2026-11-20T25:00:00Z', '2026-11-20T10:00']) {
-    t.throws(() => parseScans('scans.json', text(at)), { message }, at)
-  }
-  for (const at of ['2026-11-20', '2026-11-20T10:00Z']) t.equal(parseScans('scans.json', text(at)).size, 1)
+  t.throws(() => parseScans('scans.json', text('20 November')), { message })
+  t.equal(parseScans('scans.json', text('2026-11-20')).size, 1)
 })
 
 const YEAR_MS = 365 * 86_400_000
@@ -413,4 +408,9 @@ t.test('K95: a certificate counts within its time and that of its issuer', WITH_
     const [verified] = await atTime(t, years * YEAR_MS, () => verify(join(folder, 'demo'), policy))
     t.match(verified, { isServed, problem, report: { status, signer: 'acme' } }, `${status} after ${years} years`)
   }
+  const { policy } = trustOf([{ issuers }], { roots: new Map([[basename(folder), 'require']]) })
+  const { skills } = await startGuarded(t, folder, policy)
+  t.strictSame(await skills.list(), ['demo'])
+  await t.rejects(atTime(t, 2 * YEAR_MS, () => skills.read('demo', (state) => state.manifest())),
+    { code: 'skill_not_found' }, 'at the next request')
 })

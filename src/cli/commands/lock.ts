@@ -6,7 +6,7 @@ import { readTextFile } from '../../operator/yaml-file.ts'
 import type { View } from '../../core/view.ts'
 import { SkillError } from '../../core/shared/errors.ts'
 import { counted } from '../../core/shared/text.ts'
-import { checkLockFile, formatLock, isLockText, type Lock, parseLock } from '../../trust/lock-file.ts'
+import { formatLock, isLockText, type Lock, parseLock } from '../../trust/lock-file.ts'
 import { unreadPart } from '../../trust/verify.ts'
 import type { RunCommand } from '../command.ts'
 import { type ReadOptions, withSkills } from '../with-skills.ts'
@@ -16,16 +16,15 @@ const DEFAULT_FILE = 'skills.lock'
 
 interface Options extends ReadOptions {
   readonly out?: string
-  readonly check?: true
 }
 
-/** Writes the present revision of each skill for `--locked`, or compares it with an existing lock. */
+/** Writes the present revision of each skill for `--locked`, and prints what differs from the lock before. */
 export const run: RunCommand<Options> = async (args, context) => {
   const { positionals, options } = args
   const { cwd, print } = context
   const folders = positionals.length === 0 && options.config === undefined ? [DEFAULT_FOLDER] : positionals
   const out = resolve(cwd, options.out ?? DEFAULT_FILE)
-  const before = await readLock(out, options.check === true)
+  const before = await readLock(out)
   const lock = new Map<string, Set<string>>()
   // Folders are read separately: of two skills with one name, some callers may see only the later one.
   await withSkills({ positionals: folders, options }, context, async (opened) => {
@@ -33,31 +32,26 @@ export const run: RunCommand<Options> = async (args, context) => {
       for (const name of names) lock.set(name, (lock.get(name) ?? new Set()).add(await readRevision(skills, name)))
     }
   })
-  const isSame = options.check === true ? isCovered : isEqual
-  const changes = before === undefined ? [] : differences(before, lock, isSame)
-  for (const line of changes) print(`${line}\n`)
-  if (options.check !== true) await replaceFile(out, formatLock(lock), `--out: ${out}`)
-  const result = changes.length === 0 ? '' : `, ${counted(changes.length, 'difference')}`
-  print(`${basename(out)}: ${counted(lock.size, 'skill')}${options.check === true ? result : ''}\n`)
-  return options.check === true && changes.length > 0 ? 1 : 0
+  for (const line of before === undefined ? [] : differences(before, lock)) print(`${line}\n`)
+  await replaceFile(out, formatLock(lock), `--out: ${out}`)
+  print(`${basename(out)}: ${counted(lock.size, 'skill')}\n`)
+  return 0
 }
 
 /**
  * Reads the existing lock; undefined if there is none.
- * @throws ConfigError for a file that is not a lock, so that it is not overwritten, and for a missing lock that is
- * needed
+ * @throws ConfigError for a file that is not a lock, so that it is not overwritten
  */
-async function readLock (path: string, isNeeded: boolean): Promise<Lock | undefined> {
+async function readLock (path: string): Promise<Lock | undefined> {
   const stats = await stat(path).catch(() => undefined)
-  if (!isNeeded && stats?.isFile() !== true) return undefined
-  await checkLockFile(path, '--out')
+  if (stats?.isFile() !== true) return undefined
   const text = await readTextFile(path)
   try {
     return parseLock(path, text)
-  } catch (error) {
+  } catch {
     // The file is empty, or a lock with merge conflicts, and is written anew.
-    if (!isNeeded && (isLockText(text) || text.trim() === '')) return undefined
-    throw isNeeded ? error : new ConfigError(`--out: ${path} is not a lock: remove it, or write to another file`)
+    if (isLockText(text) || text.trim() === '') return undefined
+    throw new ConfigError(`--out: ${path} is not a lock: remove it, or write to another file`)
   }
 }
 
@@ -76,21 +70,13 @@ async function readRevision (skills: View, name: string): Promise<string> {
 }
 
 /** Returns a line for each change of a lock, for review. */
-function differences (before: Lock, now: Lock, isSame: typeof isEqual): readonly string[] {
+function differences (before: Lock, now: Lock): readonly string[] {
   const names = [...new Set([...before.keys(), ...now.keys()])].sort()
   return names.flatMap((name) => {
     const [pinned, revisions] = [before.get(name), now.get(name)]
     if (pinned === undefined) return [`added    ${JSON.stringify(name)}`]
     if (revisions === undefined) return [`removed  ${JSON.stringify(name)}`]
-    return isSame(pinned, revisions) ? [] : [`changed  ${JSON.stringify(name)}`]
+    const isSame = pinned.size === revisions.size && [...revisions].every((revision) => pinned.has(revision))
+    return isSame ? [] : [`changed  ${JSON.stringify(name)}`]
   })
-}
-
-function isEqual (pinned: ReadonlySet<string>, revisions: ReadonlySet<string>): boolean {
-  return pinned.size === revisions.size && isCovered(pinned, revisions)
-}
-
-/** Returns whether the lock allows all of these revisions. It may name an old and a new one of a skill. */
-function isCovered (pinned: ReadonlySet<string>, revisions: ReadonlySet<string>): boolean {
-  return [...revisions].every((revision) => pinned.has(revision))
 }
