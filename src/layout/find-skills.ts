@@ -9,9 +9,8 @@ import { pluginSkills } from './marketplace.ts'
 import { join, mainFileOf, TreeSearch, walkTree } from './walk-tree.ts'
 import { baseName } from '../core/shared/paths.ts'
 
-/** Most skills in one tree, and most packages in one monorepo. */
+/** Most skills in one tree. */
 const MAX_SKILLS = 20_000
-const MAX_PACKAGES = 1_000
 
 interface FoundPaths {
   readonly layout: FoundSkills['layout']
@@ -66,21 +65,13 @@ async function findAutoLayout (search: TreeSearch): Promise<FoundPaths> {
   return { layout: plugins === undefined ? 'tree' : 'marketplace', paths }
 }
 
-/**
- * Returns where agents keep skills: `.X/skills` and `.X/skill`, at the top and in the packages of a monorepo. Reports
- * folders of agents that have skills in other places.
- */
+/** Returns where agents keep skills: `.X/skills` and `.X/skill`. Reports folders of agents with skills elsewhere. */
 async function agentFolders (search: TreeSearch): Promise<string[]> {
-  const { tree, leftOut } = search
-  const packages = (await tree.entries('packages')).filter(({ kind }) => kind === 'folder').slice(0, MAX_PACKAGES)
   const found: string[] = []
-  for (const parent of ['', ...packages.map(({ name }) => `packages/${name}`)]) {
-    for (const { kind, name } of await tree.entries(parent)) {
-      if (kind !== 'folder' || !name.startsWith('.')) continue
-      const folder = join(parent, name)
-      found.push(join(folder, 'skills'), join(folder, 'skill'))
-      if (await hasSkillsOfItsOwn(search, folder)) leftOut.push({ path: folder, reason: 'excluded' })
-    }
+  for (const { kind, name } of await search.tree.entries('')) {
+    if (kind !== 'folder' || !name.startsWith('.')) continue
+    found.push(join(name, 'skills'), join(name, 'skill'))
+    if (await hasSkillsOfItsOwn(search, name)) search.leftOut.push({ path: name, reason: 'excluded' })
   }
   return found
 }

@@ -1,7 +1,6 @@
 import { posix } from 'node:path'
 import { yieldIfNeeded } from '../core/shared/async.ts'
 import { isJsonObject, type JsonObject } from '../core/shared/json.ts'
-import { nearest } from '../core/shared/nearest.ts'
 import { baseName } from '../core/shared/paths.ts'
 import { join, type TreeSearch } from './walk-tree.ts'
 
@@ -15,15 +14,11 @@ const MAX_PATH_LENGTH = 1_024
 /** Characters of a bad path in a report. */
 const MAX_SHOWN = 120
 
-/** Keys that are read. Others belong to other programs, unless they are similar to one of these. */
-const MARKETPLACE_KEYS = ['metadata', 'plugins']
-const PLUGIN_KEYS = ['skills', 'source', 'strict']
-
 /** Returns the skill folders that plugin manifests name, in their order; undefined without a manifest. */
 export async function pluginSkills (search: TreeSearch): Promise<string[] | undefined> {
   const { leftOut } = search
-  const marketplace = await readManifest(search, MARKETPLACE_FILE, MARKETPLACE_KEYS)
-  const plugin = marketplace === undefined ? await readManifest(search, PLUGIN_FILE, PLUGIN_KEYS) : undefined
+  const marketplace = await readManifest(search, MARKETPLACE_FILE)
+  const plugin = marketplace === undefined ? await readManifest(search, PLUGIN_FILE) : undefined
   const found = new Set<string>()
   if (plugin !== undefined) await addSkills(search, found, '', [plugin])
   if (marketplace === undefined) return plugin && [...found]
@@ -33,9 +28,8 @@ export async function pluginSkills (search: TreeSearch): Promise<string[] | unde
   if (entries.length > MAX_PLUGINS) leftOut.push({ path: MARKETPLACE_FILE, reason: 'bound_reached' })
   /** Plugin folders whose own manifest was read. */
   const read = new Set<string>()
-  for (const [index, entry] of entries.slice(0, MAX_PLUGINS).entries()) {
+  for (const entry of entries.slice(0, MAX_PLUGINS)) {
     const { source, name, strict } = entry
-    noteMisspelt(search, entry, PLUGIN_KEYS, `${MARKETPLACE_FILE}#plugins/${index}/`)
     if (typeof source !== 'string') {
       leftOut.push({ path: typeof name === 'string' ? name : MARKETPLACE_FILE, reason: 'remote_plugin' })
       continue
@@ -47,7 +41,7 @@ export async function pluginSkills (search: TreeSearch): Promise<string[] | unde
     }
     const isNew = strict !== false && !read.has(folder)
     if (isNew) read.add(folder)
-    const own = isNew ? await readManifest(search, join(folder, PLUGIN_FILE), PLUGIN_KEYS) : undefined
+    const own = isNew ? await readManifest(search, join(folder, PLUGIN_FILE)) : undefined
     await addSkills(search, found, folder, own === undefined ? [entry] : [entry, own])
   }
   return [...found]
@@ -101,30 +95,16 @@ function inside (folder: string, path: string): string | undefined {
   return relative === '.' || relative === '' ? folder : join(folder, relative)
 }
 
-async function readManifest (
-  search: TreeSearch, path: string, keys: readonly string[]
-): Promise<JsonObject | undefined> {
-  const { tree, leftOut } = search
+async function readManifest ({ tree, leftOut }: TreeSearch, path: string): Promise<JsonObject | undefined> {
   const entries = await tree.entries(posix.dirname(path))
   if (!entries.some(({ kind, name }) => kind === 'file' && name === baseName(path))) return undefined
   try {
     const value: unknown = JSON.parse(String(await tree.read(path, MAX_MANIFEST_BYTES)))
-    if (isJsonObject(value)) {
-      noteMisspelt(search, value, keys, `${path}#`)
-      return value
-    }
+    if (isJsonObject(value)) return value
   } catch (error) {
     // Invalid JSON is reported like a manifest of the wrong shape.
     if (!(error instanceof SyntaxError)) throw error
   }
   leftOut.push({ path, reason: 'bad_manifest' })
   return undefined
-}
-
-/** Reports keys that look like typos, which would hide skills. */
-function noteMisspelt (
-  { leftOut }: TreeSearch, manifest: JsonObject, keys: readonly string[], place: string
-): void {
-  const typos = Object.keys(manifest).filter((key) => !keys.includes(key) && nearest(key, keys) !== undefined)
-  leftOut.push(...typos.map((key) => ({ path: place + key, reason: 'unknown_key' as const })))
 }

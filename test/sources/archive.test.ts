@@ -3,7 +3,7 @@ import { existsSync, readdirSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
 import net, { type AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import zlib, { gzipSync } from 'node:zlib'
+import { gzipSync } from 'node:zlib'
 import t, { type Test } from 'tap'
 import { sha256 } from '../../src/core/shared/digest.ts'
 import type { Source } from '../../src/sources/kinds.ts'
@@ -70,16 +70,6 @@ t.test('K83: a path may name the folder that holds everything, as it may leave i
     else t.strictSame(await skills.list(), names, `${address} ${JSON.stringify(status().error)}`)
     await sources.close()
   }
-})
-
-t.test('K83: a tar archive that is compressed with zstd, if this Node unpacks it', async (t) => {
-  const { zstdCompressSync } = zlib as { readonly zstdCompressSync?: (bytes: Buffer, options?: object) => Buffer }
-  const body = zstdCompressSync?.(await tarOf(good)) ?? Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0])
-  const { status } = await openArchive(t, body)
-  const error = {
-    code: 'bad_archive', message: 'the archive is compressed with zstd, which needs Node 22.15 or later'
-  }
-  t.match(status(), zstdCompressSync === undefined ? { state: 'failed', error } : { state: 'ok', skills: 2 })
 })
 
 t.test('K85: a tar archive that was cut between two files publishes nothing', async (t) => {

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
+import { gzipSync } from 'node:zlib'
 import t, { type Test } from 'tap'
 import { sha256 } from '../../../src/core/shared/digest.ts'
 import { readConfigFile } from '../../../src/config/config-file.ts'
@@ -215,10 +215,6 @@ t.test('K87: a host that has index 0.1.0 only may answer the other address in an
   }
   const sends = (status: number, text = '') =>
     (response: ServerResponse): void => { response.writeHead(status).end(text) }
-  const coded = (coding: string,
-    encode: (text: string) => Buffer) => (response: ServerResponse, text: string): void => {
-    response.writeHead(200, { 'content-encoding': coding }).end(encode(text))
-  }
   const habits: readonly Habit[] = [
     ...[204, 401, 403, 410].map((status) => ({ title: `status ${status}`, first: sends(status) })),
     { title: 'a page', first: sends(200, '<!doctype html><title>Not found</title>') },
@@ -231,9 +227,10 @@ t.test('K87: a host that has index 0.1.0 only may answer the other address in an
       first: (response) => { response.writeHead(302, { location: 'https://example.org/' }).end() }
     },
     { title: 'a byte order mark', second: (response, text) => { response.end(`\ufeff${text}`) } },
-    { title: 'gzip', second: coded('gzip', gzipSync) },
-    { title: 'br', second: coded('br', brotliCompressSync) },
-    { title: 'deflate', second: coded('Deflate', deflateSync) },
+    {
+      title: 'gzip',
+      second: (response, text) => { response.writeHead(200, { 'content-encoding': 'GZIP' }).end(gzipSync(text)) }
+    },
     { title: 'no index at all', second: sends(404), error: 'not_found' },
     { title: 'pages everywhere', first: sends(200, '<html>'), second: sends(200, '<html>'), error: 'bad_answer' },
     { title: 'refusals everywhere', first: sends(403), second: sends(404), error: 'auth_failed' },
