@@ -78,7 +78,7 @@ function tooLargeError (limit: number): SourceError {
   return new SourceError('too_large', `the host sends more than ${limit} bytes`)
 }
 
-/** Parses a JSON object that a host sent. @param what names it in the error */
+/** Parses a JSON object that was sent or configured. @param what names it in the error */
 export function parseObject (text: string, what: string, code: SourceErrorCode = 'bad_answer'): JsonObject {
   try {
     const value: unknown = JSON.parse(text)
