@@ -102,7 +102,7 @@ async function listBucket (bucket: Bucket, { prefixPath: prefix, marker: markerK
  * Opens a bucket of any service that speaks the protocol of S3, for reading. Credentials come from the settings, else
  * from the usual variables; without any, requests are not signed.
  */
-export async function openBucket (source: S3Source, env: Environment, signal: AbortSignal) {
+async function openBucket (source: S3Source, env: Environment, signal: AbortSignal) {
   const { region = env['AWS_REGION'] || 'us-east-1', auth = {}, bucket, endpoint } = source
   const base = new URL(endpoint ?? `https://s3.${region}.amazonaws.com/`)
   base.pathname = `${base.pathname.replace(/\/$/, '')}/${bucket}/`
