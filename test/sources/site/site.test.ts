@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs'
+import { cpSync, writeFileSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -8,6 +8,7 @@ import { sha256 } from '../../../src/core/shared/digest.ts'
 import { readConfigFile } from '../../../src/config/config-file.ts'
 import { DISCOVERY_SCHEMA_ID } from '../../../src/schemas/well-known.ts'
 import { zipOfTexts } from '../../helper/archives.ts'
+import { buildService } from '../../helper/build.ts'
 import { runHere } from '../../helper/command-line.ts'
 import { type FaultServer, serveFolder, startServer } from '../../helper/fault-server.ts'
 import { startProcess } from '../../helper/process.ts'
@@ -62,9 +63,10 @@ function publish (site: Site, name: string, body: string | Buffer = skillText(na
 t.test('K87: a mirror of a service has its skills, byte for byte, and so has a mirror of the mirror', async (t) => {
   const examples = await startManager(t, [EXAMPLES])
   const names = await examples.list()
-  const origin = await startProcess(t, { args: [EXAMPLES] })
+  const copyExamples = (folder: string): void => { cpSync(EXAMPLES, join(folder, 'skills'), { recursive: true }) }
+  const origin = await buildService(t, { options: { prepare: copyExamples } })
   const mirror = await startProcess(t, {
-    args: ['--state-dir', join(t.testdir(), 'mirror'), `well-known+${origin.url}`]
+    args: ['--state-dir', join(t.testdirName, 'mirror'), `well-known+${origin.url}`]
   })
   await until(async () => (await fetch(`${mirror.url}/readyz`)).status === 200)
   const { skills, status } = await openSources(t, [sourceAt(`well-known+${mirror.url}`)],
