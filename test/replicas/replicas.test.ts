@@ -13,6 +13,7 @@ import { openEvents } from '../helper/event-stream.ts'
 import { startServer } from '../helper/fault-server.ts'
 import { type ServiceProcess, startProcess } from '../helper/process.ts'
 import { askUntilServed, openRaw, rawRequest, type RawResponse, request } from '../helper/raw-http.ts'
+import { startLoad } from '../helper/rolling-restart.ts'
 import { installSkills } from '../helper/skills-client.ts'
 import { saveAtomically, skill, skillText, until } from '../helper/skills.ts'
 
@@ -331,39 +332,6 @@ async function startBalancer (t: Test, ports: readonly number[]) {
   for (const port of ports) void check(port)
   await until(() => ready.size === ports.length)
   return { url, isReady: (port: number) => ready.has(port) }
-}
-
-const TARGETS = ['/skills', '/skills/calculator', '/catalog', '/skills/calculator/archive.zip',
-  '/.well-known/agent-skills/index.json']
-
-/** Three clients: two keep their connections, and one makes a new one for each request. */
-function startLoad (url: string) {
-  const stopped = new AbortController()
-  const failures: string[] = []
-  let answered = 0
-
-  async function ask (headers: Readonly<Record<string, string>>): Promise<void> {
-    for (let count = 0; !stopped.signal.aborted; count++) {
-      const target = TARGETS[count % TARGETS.length] ?? '/'
-      const outcome = await fetch(`${url}${target}`, { headers }).then(async (response) => {
-        const text = await response.text()
-        return response.ok ? undefined : `${response.status} ${text.slice(0, 1_000)}`
-      }, (error: Error) => error.message)
-      answered++
-      if (outcome !== undefined) failures.push(`${target}: ${outcome}`)
-      await pause(PAUSE_MS)
-    }
-  }
-
-  const clients = [ask({}), ask({}), ask({ connection: 'close' })]
-  return {
-    /** Returns how many requests were answered, and what was wrong with some of them. */
-    stop: async () => {
-      stopped.abort()
-      await Promise.all(clients)
-      return { answered, failures }
-    }
-  }
 }
 
 t.test('K91: a process that is to stop is not ready, serves on, ends its streams one after ' +
