@@ -6,17 +6,14 @@ import { parseSkillBytes } from '../core/format/main-file.ts'
 import { MAX_MAIN_FILE_BYTES } from '../core/shared/limits.ts'
 import type { FoundSkill, FoundSkills, Layout, LayoutOptions, LayoutTree } from './layout.ts'
 import { pluginSkills } from './marketplace.ts'
-import { join, mainFileOf, TreeSearch, walkTree } from './walk-tree.ts'
+import { mainFileOf, TreeSearch, walkTree } from './walk-tree.ts'
 import { baseName } from '../core/shared/paths.ts'
 
 /** Most skills in one tree. */
 const MAX_SKILLS = 20_000
 
-interface FoundPaths {
-  readonly layout: FoundSkills['layout']
-  /** Paths of the skill folders, in order of precedence. */
-  readonly paths: readonly string[]
-}
+/** Paths of the skill folders, in order of precedence. */
+type FoundPaths = Pick<FoundSkills, 'layout'> & { readonly paths: readonly string[] }
 
 /** Finds the skills of a tree in a layout. Of two with one name the first counts, by place, depth and path. */
 export async function findSkills (tree: LayoutTree, options: LayoutOptions): Promise<FoundSkills> {
@@ -70,7 +67,7 @@ async function agentFolders (search: TreeSearch): Promise<string[]> {
   const found: string[] = []
   for (const { kind, name } of await search.tree.entries('')) {
     if (kind !== 'folder' || !name.startsWith('.')) continue
-    found.push(join(name, 'skills'), join(name, 'skill'))
+    found.push(`${name}/skills`, `${name}/skill`)
     if (await hasSkillsOfItsOwn(search, name)) search.leftOut.push({ path: name, reason: 'excluded' })
   }
   return found
@@ -79,7 +76,7 @@ async function agentFolders (search: TreeSearch): Promise<string[]> {
 async function hasSkillsOfItsOwn (search: TreeSearch, folder: string): Promise<boolean> {
   if (await search.hasMainFile(folder)) return true
   for (const { kind, name } of await search.tree.entries(folder)) {
-    if (kind === 'folder' && await search.hasMainFile(join(folder, name))) return true
+    if (kind === 'folder' && await search.hasMainFile(`${folder}/${name}`)) return true
   }
   return false
 }

@@ -2,7 +2,7 @@ import { posix } from 'node:path'
 import { yieldIfNeeded } from '../core/shared/async.ts'
 import { isJsonObject, type JsonObject } from '../core/shared/json.ts'
 import { baseName } from '../core/shared/paths.ts'
-import { join, type TreeSearch } from './walk-tree.ts'
+import type { TreeSearch } from './walk-tree.ts'
 
 const MARKETPLACE_FILE = '.claude-plugin/marketplace.json'
 const PLUGIN_FILE = '.claude-plugin/plugin.json'
@@ -34,14 +34,14 @@ export async function pluginSkills (search: TreeSearch): Promise<string[] | unde
       leftOut.push({ path: typeof name === 'string' ? name : MARKETPLACE_FILE, reason: 'remote_plugin' })
       continue
     }
-    const folder = inside('', source.startsWith('./') ? source : join(pluginRoot, source))
+    const folder = inside('', source.startsWith('./') ? source : posix.join(pluginRoot, source))
     if (folder === undefined) {
       leftOut.push({ path: shown(source), reason: 'bad_manifest' })
       continue
     }
     const isNew = strict !== false && !read.has(folder)
     if (isNew) read.add(folder)
-    const own = isNew ? await readManifest(search, join(folder, PLUGIN_FILE)) : undefined
+    const own = isNew ? await readManifest(search, posix.join(folder, PLUGIN_FILE)) : undefined
     await addSkills(search, found, folder, own === undefined ? [entry] : [entry, own])
   }
   return [...found]
@@ -52,7 +52,7 @@ async function addSkills (
   search: TreeSearch, found: Set<string>, plugin: string, manifests: readonly JsonObject[]
 ): Promise<void> {
   const { tree, leftOut } = search
-  await addBelow(search, found, join(plugin, 'skills'))
+  await addBelow(search, found, posix.join(plugin, 'skills'))
   for (const path of manifests.flatMap(({ skills }) => skills)) {
     if (typeof path !== 'string') continue
     // A manifest may name one large folder many times.
@@ -64,7 +64,7 @@ async function addSkills (
     // It may name a folder of skills instead of a skill.
     else if (!await addBelow(search, found, folder)) leftOut.push({ path: folder, reason: 'not_found' })
   }
-  const hasOwnSkills = (await tree.entries(join(plugin, 'skills'))).length > 0
+  const hasOwnSkills = (await tree.entries(posix.join(plugin, 'skills'))).length > 0
   if (!hasOwnSkills && await search.hasMainFile(plugin)) found.add(plugin)
 }
 
@@ -72,7 +72,7 @@ async function addSkills (
 async function addBelow (search: TreeSearch, found: Set<string>, folder: string): Promise<boolean> {
   let hasSkills = false
   for (const { name, kind } of await search.tree.entries(folder)) {
-    const path = join(folder, name)
+    const path = posix.join(folder, name)
     if (kind !== 'folder') continue
     if (!search.mayEnter(path)) break
     await yieldIfNeeded()
@@ -92,7 +92,7 @@ function inside (folder: string, path: string): string | undefined {
   if (path.length > MAX_PATH_LENGTH || /^\/|[\\\0]/.test(path)) return undefined
   const relative = posix.normalize(path).replace(/\/$/, '')
   if (relative === '..' || relative.startsWith('../')) return undefined
-  return relative === '.' || relative === '' ? folder : join(folder, relative)
+  return relative === '.' || relative === '' ? folder : posix.join(folder, relative)
 }
 
 async function readManifest ({ tree, leftOut }: TreeSearch, path: string): Promise<JsonObject | undefined> {
