@@ -19,7 +19,10 @@ const PublishedStateSchema = Type.Object({
   status: Type.Object({
     revision: Type.String(),
     changed_at: Type.String(),
-    layout: SourceStatusSchema.properties.layout,
+    // TypeBox does not check the enumeration of SourceStatusSchema.
+    layout: Type.Optional(Type.Union(
+      [Type.Literal('flat'), Type.Literal('single'), Type.Literal('tree'), Type.Literal('marketplace')]
+    )),
     left_out: SourceStatusSchema.properties.left_out
   }),
   /** Data for the next fetch of this kind of source. */
