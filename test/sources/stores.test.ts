@@ -382,7 +382,7 @@ t.test('K85: a bucket that changes while it is read, lists wrong or refuses keep
       title: 'an object that changes with each request',
       code: 'changing',
       fault: (_, { pathname }) => {
-        if (pathname.endsWith('/b/SKILL.md')) store.objects.set(pathname.slice('/bucket/'.length), String(Math.random()))
+        if (pathname.endsWith('/b/SKILL.md')) store.objects.set('team/skills/b/SKILL.md', String(Math.random()))
         return false
       }
     },
