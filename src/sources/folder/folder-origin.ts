@@ -146,13 +146,8 @@ function rulesOf (rules: IgnoreRules | undefined, name: string, path: string): I
 function asFolderError (cause: unknown): SourceError {
   const isOfDisk = cause instanceof RefusedError || errorCode(cause) !== ''
   if (cause instanceof SourceError || !isOfDisk) return asSourceError(cause)
-  const refused = asRefused(cause)
-  switch (refused.refusal) {
-    case 'not_found': return new SourceError('not_found', 'it does not exist', { cause })
-    case 'permission_denied': return new SourceError('auth_failed', 'permission denied', { cause })
-    default: {
-      const reason = errorCode(refused.cause) || refused.refusal
-      return new SourceError('disk', `its disk failed (${reason})`, { cause })
-    }
-  }
+  const { refusal, cause: reason } = asRefused(cause)
+  if (refusal === 'not_found') return new SourceError('not_found', 'it does not exist', { cause })
+  if (refusal === 'permission_denied') return new SourceError('auth_failed', 'permission denied', { cause })
+  return new SourceError('disk', `its disk failed (${errorCode(reason) || refusal})`, { cause })
 }

@@ -1,17 +1,12 @@
 import { createHash, type Hash } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { buffer } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip } from 'node:zlib'
 import { isJsonObject, type JsonObject } from '../../core/shared/json.ts'
 import { connectionError, SourceError, type SourceErrorCode } from '../source-error.ts'
-
-interface Answer {
-  readonly headers: IncomingHttpHeaders
-  readonly body: IncomingMessage
-}
+import type { HttpAnswer } from './http-client.ts'
 
 interface SavedBody {
   /** Hexadecimal digits. */
@@ -20,12 +15,12 @@ interface SavedBody {
   readonly size: number
 }
 
-export async function readBody ({ body }: Answer, limit: number): Promise<Buffer> {
+export async function readBody ({ body }: HttpAnswer, limit: number): Promise<Buffer> {
   return await buffer(bytesOf(body, limit))
 }
 
 /** Writes a body into a new file, as it was sent. */
-export async function saveBody ({ headers, body }: Answer, path: string, limit: number): Promise<SavedBody> {
+export async function saveBody ({ headers, body }: HttpAnswer, path: string, limit: number): Promise<SavedBody> {
   // A body that is too large is refused before it is read, since its bytes may never come.
   if (Number(headers['content-length'] ?? 0) <= limit) return await save(body, path, limit)
   body.destroy()
@@ -33,7 +28,9 @@ export async function saveBody ({ headers, body }: Answer, path: string, limit: 
 }
 
 /** Decodes a saved body that was sent as gzip, as some hosts do unasked. Returns undefined if it has no coding. */
-export async function decodeFile ({ headers }: Answer, path: string, limit: number): Promise<SavedBody | undefined> {
+export async function decodeFile (
+  { headers }: HttpAnswer, path: string, limit: number
+): Promise<SavedBody | undefined> {
   const coding = headers['content-encoding']?.trim().toLowerCase() ?? ''
   if (coding === '' || coding === 'identity') return undefined
   if (coding !== 'gzip') throw new SourceError('bad_answer', 'the host sends an unknown content coding')
