@@ -1,7 +1,7 @@
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { createRepository, type Repository, skillFiles, startGitHost, startTeam } from '../../helper/git.ts'
+import { createRepository, type Repository, skillFiles, startGitHost } from '../../helper/git.ts'
 import { skillText } from '../../helper/skills.ts'
 import { openSources, sourceAt } from '../../helper/sources.ts'
 
@@ -211,27 +211,4 @@ t.test('K84: over SSH, with a key, known hosts and nothing of the user, and no o
     `UserKnownHostsFile=${knownHostsFile}`, 'IdentitiesOnly=yes', '2222', 'git@host.example']) {
     t.ok(given.includes(expected), `${expected} in ${given.join(' ')}`)
   }
-})
-
-t.test('K84: a token is in no argument of a process', async (t) => {
-  const { host, address } = await startTeam(t)
-  const secretFile = join(t.testdirName, 'token')
-  writeFileSync(secretFile, 'hunter22-token\n')
-  const seen: string[] = []
-  host.fault = (request) => {
-    t.match(request.headers.authorization, /^Basic /)
-    for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
-      try {
-        seen.push(readFileSync(`/proc/${pid}/cmdline`, 'utf8'))
-      } catch {
-        // Ended meanwhile.
-      }
-    }
-    return false
-  }
-  await openSources(t, [sourceAt(address, { auth: { secretFile } })])
-  t.ok(seen.some((line) => line.includes('git-remote-http') || line.includes('fetch')), 'git was running')
-  t.notOk(
-    seen.some((line) =>
-      line.includes('hunter22') || line.includes(Buffer.from('x-access-token:hunter22-token').toString('base64'))))
 })

@@ -96,19 +96,35 @@ t.test('K84: nothing new costs one question', async (t) => {
   t.ok(host.requests.length - before <= 2, 'refs only')
 })
 
-t.test('K84: a token reaches its host in a header, and no redirect, log, status or stored file', async (t) => {
+/** The command lines of all processes. */
+function commandLines (): string[] {
+  return readdirSync('/proc').filter((name) => /^\d+$/.test(name)).flatMap((pid) => {
+    try {
+      return readFileSync(`/proc/${pid}/cmdline`, 'utf8')
+    } catch {
+      return [] // It has ended meanwhile.
+    }
+  })
+}
+
+t.test('K84: a token reaches its host in a header, and no argument of a process, redirect, log, status or ' +
+  'stored file', async (t) => {
   const { repository, host, address } = await startTeam(t)
   const thief = await startGitHost(t, join(repository.path, '..'))
   const secretFile = join(t.testdirName, 'token')
   writeFileSync(secretFile, 'hunter22-token\n')
   const expected = `Basic ${Buffer.from('x-access-token:hunter22-token').toString('base64')}`
+  const seen: string[] = []
   host.fault = (request, response) => {
+    seen.push(...commandLines())
     if (request.headers.authorization === expected) return false
     response.writeHead(401, { 'www-authenticate': 'Basic realm="git"' }).end()
     return true
   }
   const { sources, status, log, stateDir } = await openSources(t, [sourceAt(address, { auth: { secretFile } })])
   t.match(status(), { state: 'ok', skills: 1 })
+  t.ok(seen.some((line) => line.includes('git-remote-http') || line.includes('fetch')), 'git was running')
+  t.notOk(seen.some((line) => line.includes('hunter22') || line.includes(expected.slice('Basic '.length))))
 
   host.fault = (request, response) => {
     response.writeHead(301, { location: `${thief.url}${request.url ?? ''}` }).end()
@@ -118,7 +134,6 @@ t.test('K84: a token reaches its host in a header, and no redirect, log, status 
   t.match(status(), { state: 'stale', error: { code: 'redirected' } })
   t.equal(thief.requests.length, 0)
 
-  host.fault = undefined
   writeFileSync(secretFile, 'wrong-hunter22')
   host.fault = (_, response) => {
     response.writeHead(401, { 'www-authenticate': 'Basic realm="git"' }).end('hunter22-token')
