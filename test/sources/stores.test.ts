@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto'
 import dns from 'node:dns'
-import { writeFileSync } from 'node:fs'
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
-import { join } from 'node:path'
+import { delimiter, join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { AwsV4Signer } from 'aws4fetch'
 import t, { type Test } from 'tap'
 import { sha256 } from '../../src/core/shared/digest.ts'
+import { dockerCredentials } from '../../src/sources/oci/docker-credentials.ts'
 import { mayHaveCredentials } from '../../src/sources/oci/registry.ts'
 import { tarGzOf, tarOf, zipOf } from '../helper/archives.ts'
 import { startServer } from '../helper/fault-server.ts'
@@ -212,28 +213,65 @@ t.test('K84: a realm gets credentials on the host of the registry, and where Doc
   ] as const) t.equal(mayHaveCredentials(realm, registry), expected, `${realm} for ${registry}`)
 })
 
-t.test('K84: the credentials of docker login, from config.json', async (t) => {
+t.test('K84: the credentials of docker login, from config.json or from a helper that it names', async (t) => {
+  const bin = t.testdir({ asked: '' })
+  const helper = (name: string, script: string): void => {
+    writeFileSync(join(bin, `docker-credential-${name}`), `#!/bin/sh\n${script}\n`)
+    chmodSync(join(bin, `docker-credential-${name}`), 0o755)
+  }
+  helper('good',
+    `[ "$1" = get ] && cat > '${bin}/asked'; echo '{"ServerURL":"x","Username":"AWS","Secret":"of the helper"}'`)
+  helper('none', 'echo "credentials not found in native keychain"; exit 1')
+  helper('bad', 'echo "hunter22-secret"; exit 1')
+  helper('token', 'echo \'{"Username":"<token>","Secret":"hunter22-secret"}\'')
+  helper('text', 'echo hunter22-secret')
+  helper('nobody', 'echo \'{"Secret":"hunter22-secret"}\'')
   const server =
     await startServer(t, (_, response) => { response.writeHead(401, { 'www-authenticate': 'Basic realm="r"' }).end() })
   const host = new URL(server.url).host
-  const folder = t.testdir()
-  const { sources, status } =
-    await openSources(t, [sourceAt(`oci://${host}/team/skills:1`)], { env: { DOCKER_CONFIG: folder } })
-  const basic = `Basic ${Buffer.from('a:b').toString('base64')}`
-  for (const { config, authorization, code = 'auth_failed' } of [
-    { config: { auths: { [host]: { auth: 'YTpi' } } }, authorization: basic },
-    { config: { auths: { 'other.example': { auth: 'YTpi' } } } },
-    { config: { auths: { [host]: {} }, credsStore: 'any' } },
-    { config: '{', code: 'secret_missing' }
-  ]) {
+  const env = { PATH: `${bin}${delimiter}${process.env['PATH']}`, DOCKER_CONFIG: bin }
+  const { sources, status, log } = await openSources(t, [sourceAt(`oci://${host}/team/skills:1`)], { env })
+  const basic = (text: string): string => `Basic ${Buffer.from(text).toString('base64')}`
+  const table: ReadonlyArray<readonly [config: object | string, authorization: string | undefined, reason?: string]> = [
+    [{ auths: { [host]: { auth: 'YTpi' } }, credHelpers: { [host]: 'good' } }, basic('a:b')],
+    [{ auths: { [host]: {} }, credHelpers: { [host]: 'good' }, credsStore: 'bad' }, basic('AWS:of the helper')],
+    [{ credHelpers: { 'other.example': 'bad' }, credsStore: 'good' }, basic('AWS:of the helper')],
+    [{ credsStore: 'none' }, undefined],
+    [{ credsStore: 'absent' }, undefined,
+      'docker-credential-absent, which config.json of Docker names, gives no credentials'],
+    [{ credsStore: 'bad' }, undefined,
+      'docker-credential-bad, which config.json of Docker names, gives no credentials'],
+    [{ credsStore: 'token' }, undefined,
+      'docker-credential-token gives no user and secret: set a user and a password or access token with auth'],
+    [{ credsStore: 'text' }, undefined,
+      'docker-credential-text, which config.json of Docker names, gives no credentials'],
+    [{ credsStore: 'nobody' }, undefined,
+      'docker-credential-nobody gives no user and secret: set a user and a password or access token with auth'],
+    [{ credsStore: '../good' }, undefined, 'config.json of Docker has a helper whose name is not a plain word'],
+    ['{', undefined, 'config.json of Docker is not JSON']
+  ]
+  for (const [config, authorization, reason] of table) {
     const label = JSON.stringify(config)
-    writeFileSync(join(folder, 'config.json'), typeof config === 'string' ? config : label)
+    writeFileSync(join(bin, 'config.json'), typeof config === 'string' ? config : label)
     const before = server.requests.length
     await sources.sync()
-    const sent = server.requests.slice(before).flatMap(({ headers }) => headers.authorization ?? [])
-    t.strictSame(sent, authorization === undefined ? [] : [authorization], label)
-    t.match(status(), { state: 'failed', error: { code } }, label)
+    t.strictSame(
+      server.requests.slice(before).map(({ headers }) => headers.authorization).filter((value) =>
+        value !== undefined), authorization === undefined ? [] : [authorization], label)
+    t.match(status(),
+      {
+        state: 'failed',
+        error: reason === undefined
+          ? { code: 'auth_failed' }
+          : { code: 'secret_missing', message: reason }
+      }, label)
   }
+  t.equal(readFileSync(join(bin, 'asked'), 'utf8'), host)
+  writeFileSync(join(bin, 'config.json'),
+    JSON.stringify({ auths: { 'https://index.docker.io/v1/': { auth: 'YTpi' } } }))
+  t.strictSame(await dockerCredentials('docker.io', env, AbortSignal.timeout(60_000)),
+    { authorization: basic('a:b') }, 'as docker login calls its own registry')
+  t.notMatch(JSON.stringify([log, status()]), /hunter22/)
 })
 
 const ACCESS_KEY = 'AKIDEXAMPLE'

@@ -5,7 +5,7 @@ import { buffer } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip } from 'node:zlib'
 import { isJsonObject, type JsonObject } from '../../core/shared/json.ts'
-import { connectionError, SourceError, type SourceErrorCode } from '../source-error.ts'
+import { connectionError, SourceError } from '../source-error.ts'
 import type { HttpAnswer } from './http-client.ts'
 
 interface SavedBody {
@@ -75,11 +75,11 @@ function tooLargeError (limit: number): SourceError {
   return new SourceError('too_large', `the host sends more than ${limit} bytes`)
 }
 
-/** Parses a JSON object that was sent or configured. @param what names it in the error */
-export function parseObject (text: string, what: string, code: SourceErrorCode = 'bad_answer'): JsonObject {
+/** Parses a JSON object that a host sent. @param what names it in the error */
+export function parseObject (text: string, what: string): JsonObject {
   try {
     const value: unknown = JSON.parse(text)
     if (isJsonObject(value)) return value
   } catch {}
-  throw new SourceError(code, `${what} is not a JSON object`)
+  throw new SourceError('bad_answer', `${what} is not a JSON object`)
 }

@@ -1,8 +1,5 @@
-import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { sha256 } from '../../core/shared/digest.ts'
-import { type JsonObject, own } from '../../core/shared/json.ts'
-import { homeOf } from '../../operator/home.ts'
+import type { JsonObject } from '../../core/shared/json.ts'
 import type { Environment } from '../../operator/setting.ts'
 import { DIGEST, isAtLoopback } from '../address/address.ts'
 import type { OciSource } from '../address/source-kind.ts'
@@ -10,6 +7,7 @@ import { parseObject, readBody, saveBody } from '../http/body.ts'
 import { type HttpAnswer, type HttpRequest, send } from '../http/http-client.ts'
 import { basic, readSecret, type RequestHeaders } from '../secrets.ts'
 import { SourceError } from '../source-error.ts'
+import { dockerCredentials } from './docker-credentials.ts'
 
 const MAX_MANIFEST_BYTES = 4 * 1_048_576
 
@@ -77,10 +75,10 @@ export function createRegistry (source: OciSource, env: Environment, signal: Abo
   /** Gets a token of the realm that the registry names, or returns the credentials where it asks for them. */
   async function logIn (challenge: string, isInside: boolean): Promise<RequestHeaders> {
     const secret = await readSecret(auth, env)
-    const given = secret === undefined
-      ? await dockerCredentials(registry, env)
+    const own = secret === undefined
+      ? await dockerCredentials(registry, env, signal)
       : basic(auth.username ?? 'token', secret)
-    if (!/^bearer /i.test(challenge)) return given
+    if (!/^bearer /i.test(challenge)) return own
     const pairs = challenge.matchAll(/\b(\w+)="([^"]*)"/g)
     const named = Object.fromEntries(Array.from(pairs, ([, key = '', value = '']) => [key, value]))
     const { realm = '', service, scope = `repository:${repository}:pull` } = named
@@ -97,7 +95,7 @@ export function createRegistry (source: OciSource, env: Environment, signal: Abo
       env,
       mayBeInside: isInside || url.host === base.host,
       // The registry's answer names the realm, so a realm in another domain gets no credentials.
-      credentials: mayHaveCredentials(url.hostname, base.hostname) ? given : {}
+      credentials: mayHaveCredentials(url.hostname, base.hostname) ? own : {}
     })
     const bytes = await readBody(answer, MAX_MANIFEST_BYTES)
     const granted = parseObject(bytes.toString(), 'the token of the registry')
@@ -105,15 +103,6 @@ export function createRegistry (source: OciSource, env: Environment, signal: Abo
     if (typeof bearer === 'string' && /^[\x21-\x7e]+$/.test(bearer)) return { authorization: `Bearer ${bearer}` }
     throw new SourceError('auth_failed', 'the registry sent no token')
   }
-}
-
-/** Returns the credentials that `docker login` wrote into `config.json` for a registry. */
-async function dockerCredentials (registry: string, env: Environment): Promise<RequestHeaders> {
-  const folder = env['DOCKER_CONFIG'] || join(homeOf(env) ?? '/', '.docker')
-  const text = await readFile(join(folder, 'config.json'), 'utf8').catch(() => '{}')
-  const { auths } = parseObject(text, 'config.json of Docker', 'secret_missing')
-  const auth = own(own(auths, registry === 'docker.io' ? 'https://index.docker.io/v1/' : registry), 'auth')
-  return typeof auth === 'string' && auth !== '' ? { authorization: `Basic ${auth}` } : {}
 }
 
 function requireSame (found: string, digest: string): void {
