@@ -123,21 +123,37 @@ t.test('K83: what nobody has used for a week is removed; config opens and writes
   t.ok(existsSync(join(stateDir, 'sources/locked')) && statSync(used).isDirectory())
 })
 
-t.test('K89: SIGHUP and a closed terminal end every command but serve', async (t) => {
+t.test('K89 K91: SIGHUP and a closed terminal end every command but serve; SIGTERM of serve is ' +
+  'exit 0 at once', async (t) => {
   const { args, stateDir } = createSource(t)
   const skills = join(t.testdirName, 'skills')
   mkdirSync(join(skills, 'a'), { recursive: true })
   writeFileSync(join(skills, 'a/SKILL.md'), skillText('a'))
-  const preview = launch(t, { args: ['dev', '--no-open', skills] })
-  await preview.printed('Preview at')
-  process.kill(preview.pid, 'SIGHUP')
-  t.match(await preview.ended, { code: 0, signal: null })
+  const commands: Readonly<Record<string, { args: readonly string[], line: string, code: number }>> = {
+    dev: { args: ['dev', '--no-open', skills], line: 'Preview at', code: 0 },
+    validate: { args: ['validate', '--watch', skills], line: 'skill', code: 129 }
+  }
+  for (const [name, { args, line, code }] of Object.entries(commands)) {
+    const running = launch(t, { args })
+    await running.printed(line)
+    process.kill(running.pid, 'SIGHUP')
+    t.match(await running.ended, { code, signal: null }, name)
+  }
   const host = spawn(process.execPath, [fileURLToPath(new URL('cli/main.js', DIST)), 'mcp', ...args])
   t.teardown(() => { host.kill('SIGKILL') })
   await until(() => existsSync(stateDir) && locksIn(stateDir).length > 0)
   host.kill('SIGHUP')
   t.match(await once(host, 'close'), [129, null])
   t.strictSame(locksIn(stateDir), [])
+
+  for (const name of ['SIGTERM', 'SIGINT'] as const) {
+    // As soon as the first module of the service has been evaluated.
+    const kill = `if(process.listenerCount('${name}')>0){clearInterval(x);process.kill(process.pid,'${name}')}`
+    const starting = launch(t, {
+      args: ['serve', skills], nodeOptions: ['--import', `data:text/javascript,const x=setInterval(()=>{${kill}},1)`]
+    })
+    t.match(await starting.ended, { code: 0, signal: null }, name)
+  }
 })
 
 /** The locks of sources in a state folder. */
