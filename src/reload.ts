@@ -96,11 +96,9 @@ export class Reload {
     const { config: { auditLog }, roots: { sources }, access, trust, log } = this.#parts
     const read = [access?.file ?? [], trust?.files ?? []].flat().map(({ path }) => path)
     const checked = sources.status.map(({ name }) => name)
-    const changes = Object.entries(roots?.changes ?? {})
-      .flatMap(([change, names]) => names.length === 0 ? [] : `${change} ${names.join(', ')}`)
     const done = {
       ...read.length > 0 && { read },
-      ...roots !== undefined && { sources: changes.join('; ') || 'no change' },
+      ...roots !== undefined && { roots: roots.roots.map(({ name }) => name) },
       ...checked.length > 0 && { checked },
       ...auditLog !== undefined && { auditLog: 'reopened' }
     }

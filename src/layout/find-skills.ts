@@ -6,18 +6,14 @@ import { parseSkillBytes } from '../core/format/main-file.ts'
 import { MAX_MAIN_FILE_BYTES } from '../core/shared/limits.ts'
 import type { FoundSkill, FoundSkills, Layout, LayoutOptions, LayoutTree } from './layout.ts'
 import { pluginSkills } from './marketplace.ts'
-import { join, mainFileOf, TreeSearch, walkTree } from './walk-tree.ts'
+import { mainFileOf, TreeSearch, walkTree } from './walk-tree.ts'
 import { baseName } from '../core/shared/paths.ts'
 
-/** Most skills in one tree, and most packages in one monorepo. */
+/** Most skills in one tree. */
 const MAX_SKILLS = 20_000
-const MAX_PACKAGES = 1_000
 
-interface FoundPaths {
-  readonly layout: FoundSkills['layout']
-  /** Paths of the skill folders, in order of precedence. */
-  readonly paths: readonly string[]
-}
+/** Paths of the skill folders, in order of precedence. */
+type FoundPaths = Pick<FoundSkills, 'layout'> & { readonly paths: readonly string[] }
 
 /** Finds the skills of a tree in a layout. Of two with one name the first counts, by place, depth and path. */
 export async function findSkills (tree: LayoutTree, options: LayoutOptions): Promise<FoundSkills> {
@@ -66,21 +62,13 @@ async function findAutoLayout (search: TreeSearch): Promise<FoundPaths> {
   return { layout: plugins === undefined ? 'tree' : 'marketplace', paths }
 }
 
-/**
- * Returns where agents keep skills: `.X/skills` and `.X/skill`, at the top and in the packages of a monorepo. Reports
- * folders of agents that have skills in other places.
- */
+/** Returns where agents keep skills: `.X/skills` and `.X/skill`. Reports folders of agents with skills elsewhere. */
 async function agentFolders (search: TreeSearch): Promise<string[]> {
-  const { tree, leftOut } = search
-  const packages = (await tree.entries('packages')).filter(({ kind }) => kind === 'folder').slice(0, MAX_PACKAGES)
   const found: string[] = []
-  for (const parent of ['', ...packages.map(({ name }) => `packages/${name}`)]) {
-    for (const { kind, name } of await tree.entries(parent)) {
-      if (kind !== 'folder' || !name.startsWith('.')) continue
-      const folder = join(parent, name)
-      found.push(join(folder, 'skills'), join(folder, 'skill'))
-      if (await hasSkillsOfItsOwn(search, folder)) leftOut.push({ path: folder, reason: 'excluded' })
-    }
+  for (const { kind, name } of await search.tree.entries('')) {
+    if (kind !== 'folder' || !name.startsWith('.')) continue
+    found.push(`${name}/skills`, `${name}/skill`)
+    if (await hasSkillsOfItsOwn(search, name)) search.leftOut.push({ path: name, reason: 'excluded' })
   }
   return found
 }
@@ -88,7 +76,7 @@ async function agentFolders (search: TreeSearch): Promise<string[]> {
 async function hasSkillsOfItsOwn (search: TreeSearch, folder: string): Promise<boolean> {
   if (await search.hasMainFile(folder)) return true
   for (const { kind, name } of await search.tree.entries(folder)) {
-    if (kind === 'folder' && await search.hasMainFile(join(folder, name))) return true
+    if (kind === 'folder' && await search.hasMainFile(`${folder}/${name}`)) return true
   }
   return false
 }

@@ -32,7 +32,7 @@ export interface LayoutOptions {
 type LeftOutReason =
   | 'shadowed' | 'excluded' | 'unsafe_name' | 'remote_plugin' | 'bad_manifest' | 'not_found' | 'bad_package'
   | 'bad_entry' | 'digest_mismatch' | 'unreachable' | 'link_outside' | 'ignored' | 'submodule' | 'lfs_pointer'
-  | 'bound_reached' | 'unknown_key'
+  | 'bound_reached'
 
 /** Something that looks like a skill or a part of one and is not served, with the reason. */
 export interface LeftOut {

@@ -1,9 +1,8 @@
 import { posix } from 'node:path'
 import { yieldIfNeeded } from '../core/shared/async.ts'
 import { isJsonObject, type JsonObject } from '../core/shared/json.ts'
-import { nearest } from '../core/shared/nearest.ts'
 import { baseName } from '../core/shared/paths.ts'
-import { join, type TreeSearch } from './walk-tree.ts'
+import type { TreeSearch } from './walk-tree.ts'
 
 const MARKETPLACE_FILE = '.claude-plugin/marketplace.json'
 const PLUGIN_FILE = '.claude-plugin/plugin.json'
@@ -15,15 +14,11 @@ const MAX_PATH_LENGTH = 1_024
 /** Characters of a bad path in a report. */
 const MAX_SHOWN = 120
 
-/** Keys that are read. Others belong to other programs, unless they are similar to one of these. */
-const MARKETPLACE_KEYS = ['metadata', 'plugins']
-const PLUGIN_KEYS = ['skills', 'source', 'strict']
-
 /** Returns the skill folders that plugin manifests name, in their order; undefined without a manifest. */
 export async function pluginSkills (search: TreeSearch): Promise<string[] | undefined> {
   const { leftOut } = search
-  const marketplace = await readManifest(search, MARKETPLACE_FILE, MARKETPLACE_KEYS)
-  const plugin = marketplace === undefined ? await readManifest(search, PLUGIN_FILE, PLUGIN_KEYS) : undefined
+  const marketplace = await readManifest(search, MARKETPLACE_FILE)
+  const plugin = marketplace === undefined ? await readManifest(search, PLUGIN_FILE) : undefined
   const found = new Set<string>()
   if (plugin !== undefined) await addSkills(search, found, '', [plugin])
   if (marketplace === undefined) return plugin && [...found]
@@ -33,21 +28,20 @@ export async function pluginSkills (search: TreeSearch): Promise<string[] | unde
   if (entries.length > MAX_PLUGINS) leftOut.push({ path: MARKETPLACE_FILE, reason: 'bound_reached' })
   /** Plugin folders whose own manifest was read. */
   const read = new Set<string>()
-  for (const [index, entry] of entries.slice(0, MAX_PLUGINS).entries()) {
+  for (const entry of entries.slice(0, MAX_PLUGINS)) {
     const { source, name, strict } = entry
-    noteMisspelt(search, entry, PLUGIN_KEYS, `${MARKETPLACE_FILE}#plugins/${index}/`)
     if (typeof source !== 'string') {
       leftOut.push({ path: typeof name === 'string' ? name : MARKETPLACE_FILE, reason: 'remote_plugin' })
       continue
     }
-    const folder = inside('', source.startsWith('./') ? source : join(pluginRoot, source))
+    const folder = inside('', source.startsWith('./') ? source : posix.join(pluginRoot, source))
     if (folder === undefined) {
       leftOut.push({ path: shown(source), reason: 'bad_manifest' })
       continue
     }
     const isNew = strict !== false && !read.has(folder)
     if (isNew) read.add(folder)
-    const own = isNew ? await readManifest(search, join(folder, PLUGIN_FILE), PLUGIN_KEYS) : undefined
+    const own = isNew ? await readManifest(search, posix.join(folder, PLUGIN_FILE)) : undefined
     await addSkills(search, found, folder, own === undefined ? [entry] : [entry, own])
   }
   return [...found]
@@ -58,7 +52,7 @@ async function addSkills (
   search: TreeSearch, found: Set<string>, plugin: string, manifests: readonly JsonObject[]
 ): Promise<void> {
   const { tree, leftOut } = search
-  await addBelow(search, found, join(plugin, 'skills'))
+  await addBelow(search, found, posix.join(plugin, 'skills'))
   for (const path of manifests.flatMap(({ skills }) => skills)) {
     if (typeof path !== 'string') continue
     // A manifest may name one large folder many times.
@@ -70,7 +64,7 @@ async function addSkills (
     // It may name a folder of skills instead of a skill.
     else if (!await addBelow(search, found, folder)) leftOut.push({ path: folder, reason: 'not_found' })
   }
-  const hasOwnSkills = (await tree.entries(join(plugin, 'skills'))).length > 0
+  const hasOwnSkills = (await tree.entries(posix.join(plugin, 'skills'))).length > 0
   if (!hasOwnSkills && await search.hasMainFile(plugin)) found.add(plugin)
 }
 
@@ -78,7 +72,7 @@ async function addSkills (
 async function addBelow (search: TreeSearch, found: Set<string>, folder: string): Promise<boolean> {
   let hasSkills = false
   for (const { name, kind } of await search.tree.entries(folder)) {
-    const path = join(folder, name)
+    const path = posix.join(folder, name)
     if (kind !== 'folder') continue
     if (!search.mayEnter(path)) break
     await yieldIfNeeded()
@@ -98,33 +92,19 @@ function inside (folder: string, path: string): string | undefined {
   if (path.length > MAX_PATH_LENGTH || /^\/|[\\\0]/.test(path)) return undefined
   const relative = posix.normalize(path).replace(/\/$/, '')
   if (relative === '..' || relative.startsWith('../')) return undefined
-  return relative === '.' || relative === '' ? folder : join(folder, relative)
+  return relative === '.' || relative === '' ? folder : posix.join(folder, relative)
 }
 
-async function readManifest (
-  search: TreeSearch, path: string, keys: readonly string[]
-): Promise<JsonObject | undefined> {
-  const { tree, leftOut } = search
+async function readManifest ({ tree, leftOut }: TreeSearch, path: string): Promise<JsonObject | undefined> {
   const entries = await tree.entries(posix.dirname(path))
   if (!entries.some(({ kind, name }) => kind === 'file' && name === baseName(path))) return undefined
   try {
     const value: unknown = JSON.parse(String(await tree.read(path, MAX_MANIFEST_BYTES)))
-    if (isJsonObject(value)) {
-      noteMisspelt(search, value, keys, `${path}#`)
-      return value
-    }
+    if (isJsonObject(value)) return value
   } catch (error) {
     // Invalid JSON is reported like a manifest of the wrong shape.
     if (!(error instanceof SyntaxError)) throw error
   }
   leftOut.push({ path, reason: 'bad_manifest' })
   return undefined
-}
-
-/** Reports keys that look like typos, which would hide skills. */
-function noteMisspelt (
-  { leftOut }: TreeSearch, manifest: JsonObject, keys: readonly string[], place: string
-): void {
-  const typos = Object.keys(manifest).filter((key) => !keys.includes(key) && nearest(key, keys) !== undefined)
-  leftOut.push(...typos.map((key) => ({ path: place + key, reason: 'unknown_key' as const })))
 }

@@ -1,3 +1,4 @@
+import { posix } from 'node:path'
 import { mainFileAmong } from '../core/format/main-files.ts'
 import { yieldIfNeeded } from '../core/shared/async.ts'
 import { baseName } from '../core/shared/paths.ts'
@@ -77,7 +78,7 @@ export async function walkTree (search: TreeSearch, place: string, maxDepth = MA
         continue
       }
       for (const { name, kind, linked } of entries) {
-        const path = join(folder, name)
+        const path = posix.join(folder, name)
         await yieldIfNeeded()
         if (kind === 'file') {
           if (!isInSkill && PACKAGE.test(name)) search.packages.add(path)
@@ -101,7 +102,7 @@ function isVisibleFolder ({ kind, name, linked }: TreeEntry): boolean {
 
 /** Whether a folder is skipped: samples and third-party code, except directly in a folder `skills`: `skills/test`. */
 function isLeftOut ({ isExcluded }: TreeSearch, folder: string, name: string): boolean {
-  if (isExcluded !== undefined) return isExcluded(join(folder, name))
+  if (isExcluded !== undefined) return isExcluded(posix.join(folder, name))
   if (name === 'node_modules' || name === '__pycache__') return true
   if (baseName(folder) === 'skills') return false
   return FOREIGN.has(name) || (folder !== '' && SAMPLES.has(name))
@@ -109,8 +110,4 @@ function isLeftOut ({ isExcluded }: TreeSearch, folder: string, name: string): b
 
 export function mainFileOf (entries: readonly TreeEntry[]): string | undefined {
   return mainFileAmong(entries.filter(({ kind }) => kind === 'file').map(({ name }) => name))
-}
-
-export function join (folder: string, name: string): string {
-  return folder === '' ? name : `${folder}/${name}`
 }

@@ -70,7 +70,7 @@ const FAILURES: ReadonlyArray<readonly [codes: RegExp, code: SourceErrorCode, se
   [/^ECONNREFUSED$/, 'unreachable', 'connection refused by the host: check its port, and whether it runs'],
   [/CERT|SSL|TLS|SELF_SIGNED|UNABLE_TO/, 'tls', 'the certificate of the host is not accepted'],
   [/^HPE_|^EPROTO$/, 'bad_answer', 'the host answers in another protocol: check its port'],
-  [/^(?:Z_|ERR_.*BROTLI)/, 'bad_answer', 'the host sends a compressed body that is damaged']
+  [/^Z_/, 'bad_answer', 'the host sends a compressed body that is damaged']
 ]
 
 export function isAbortError (error: unknown): boolean {

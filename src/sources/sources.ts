@@ -32,8 +32,6 @@ type NamedRoot = RootOptions & { readonly name: string }
 /** The next folders and sources. The new ones are open, but fetch nothing yet. */
 export interface PreparedSources extends Prepared {
   readonly roots: readonly NamedRoot[]
-  /** The names of sources that are added, removed or replaced. */
-  readonly changes: Readonly<Record<'added' | 'removed' | 'changed', readonly string[]>>
   /**
    * Closes the replaced sources, which are no longer served, and starts the new ones if sources are started. Resolves
    * after their first fetch.
@@ -82,14 +80,8 @@ export class Sources {
       await discard()
       throw error instanceof Error && 'syscall' in error ? unwritable(state.path, error) : error
     }
-    const names = (sources: readonly Opened[]) => sources.map(({ root: { name } }) => name)
     return {
       roots: after.map(({ root }) => root),
-      changes: {
-        added: names(fresh).filter((name) => !names(gone).includes(name)),
-        removed: names(gone).filter((name) => !names(fresh).includes(name)),
-        changed: names(fresh).filter((name) => names(gone).includes(name))
-      },
       commit: () => { this.#sources = after },
       discard,
       retire: async () => {
@@ -107,7 +99,7 @@ export class Sources {
     const type = spec.type ?? 'project'
     if (spec.kind === 'folder') {
       if (isPlainFolder(spec)) return { spec, root: { path: spec.path, name, type } }
-      const origin = new FolderOrigin({ folder: { layout: 'flat', ...spec, name }, state, log, polling, linkTargets })
+      const origin = new FolderOrigin({ folder: { layout: 'flat', ...spec, name }, state, polling, linkTargets })
       const sync = new SourceSync(origin, log)
       origin.hint = () => { sync.checkSoon() }
       return { spec, root: { ...origin.root, type }, sync }

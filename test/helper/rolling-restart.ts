@@ -1,3 +1,8 @@
+import { setTimeout as pause } from 'node:timers/promises'
+
+/** Time between two requests of one client, which would otherwise take all of the processor's. */
+const PAUSE_MS = 5
+
 const TARGETS = ['/skills', '/skills/calculator', '/catalog', '/skills/calculator/archive.zip',
   '/.well-known/agent-skills/index.json']
 
@@ -21,6 +26,7 @@ export function startLoad (url: string): Load {
       }, (error: Error) => error.message)
       answered++
       if (outcome !== undefined) failures.push(`${target}: ${outcome}`)
+      await pause(PAUSE_MS)
     }
   }
 

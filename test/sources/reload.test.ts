@@ -10,7 +10,7 @@ import { skillText, until } from '../helper/skills.ts'
 const TOKEN = createSecret('token')
 const KEY = generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey.export({ type: 'spki', format: 'pem' })
 
-/** A service with one git source, an access file, a trust file, a lock-free start and an audit log. */
+/** A service with one git source, an access file, a trust file and an audit log. */
 async function startWorld (t: Test) {
   const team = createRepository(t, 'team')
   team.commit({ ...skillFiles('a'), 'more/b/SKILL.md': skillText('b') })
@@ -59,7 +59,16 @@ async function failReloads (t: Test, { team, stateDir, file, write, sources, goo
   interface Mistake { readonly make: () => void, readonly mend?: () => void, readonly problem: RegExp }
   const mistakes: Readonly<Record<string, Mistake>> = {
     'configuration file': {
-      make: () => { write('config.yaml', { sources: [{ gti: 'x' }] }) }, problem: /sources\[0\].gti is an unknown key/
+      make: () => { write('config.yaml', { sources: [{ gti: 'x' }] }) },
+      problem: /config.yaml:1: sources\[0\].gti is an unknown key/
+    },
+    'two folders with one name': {
+      make: () => { write('config.yaml', { sources: [{ folder: 'skills' }, { folder: 'elsewhere/skills' }] }) },
+      problem: /two folders of skills are called "skills"/
+    },
+    'a folder that has files of the service': {
+      make: () => { write('config.yaml', { sources: [{ folder: '.' }] }) },
+      problem: /audit.jsonl" is inside .*whose files are served/
     },
     'a new source that cannot be opened': {
       make: () => {
@@ -128,11 +137,11 @@ async function addWithRule (t: Test, { write, sources, good, service }: World) {
     write('trust.yaml', { ...good.trust, roots: { extra: 'require' } })
     write('access.yaml', { ...good.access, rules: [{ groups: ['all'], roots: ['team', 'extra'] }] })
     write('config.yaml', { sources: [sources.team, sources.extra] })
-    t.match(await reload(service), [{ msg: 'SIGHUP: done', sources: 'added extra' }])
+    t.match(await reload(service), [{ msg: 'SIGHUP: done', roots: ['team', 'extra'] }])
     write('trust.yaml', good.trust)
     write('access.yaml', good.access)
     write('config.yaml', good.config)
-    t.match(await reload(service), [{ msg: 'SIGHUP: done', sources: 'removed extra' }])
+    t.match(await reload(service), [{ msg: 'SIGHUP: done', roots: ['team'] }])
   }
   over.abort()
   await Promise.all(asking)
@@ -158,40 +167,21 @@ async function failCopies (t: Test, { stateDir, write, good, service }: World) {
   t.equal(await statusOf(), 404)
 }
 
-t.test('K89 K95: reloads of configuration, access, trust and audit log', async (t) => {
-  const world = await startWorld(t)
-  await t.test('one that fails changes nothing: what is in force is served and followed',
-    async (t) => { await failReloads(t, world) })
-  await t.test('a source whose rule comes with the same reload never serves an unsigned byte',
-    async (t) => { await addWithRule(t, world) })
-  await t.test('new rules whose copies cannot be written are in force: nothing unverified is served',
-    async (t) => { await failCopies(t, world) })
-  t.match(await world.service.stop(), { code: 0, stderr: '' })
-})
-
-t.test('K89: SIGHUP reads the configuration file again: what stays is served all the time, and a file with a ' +
-  'mistake changes nothing', async (t) => {
-  const repository = createRepository(t, 'team')
-  repository.commit(skillFiles('fetched'))
-  const folder = join(t.testdirName, 'own')
+/** Replaces, edits and reorders folders and sources. */
+async function changeSources (t: Test, { folder, file, write, sources, reset, service }: World) {
   for (const path of ['first/one', 'first/both', 'second/two', 'second/both']) {
     mkdirSync(join(folder, path), { recursive: true })
     writeFileSync(join(folder, path, 'SKILL.md'), skillText(basename(path), `Of the ${dirname(path)}.\n`))
   }
-  const config = join(folder, 'config.yaml')
-  const configure = (...sources: readonly object[]): void => { writeFileSync(config, JSON.stringify({ sources })) }
   const [first, second] = [{ folder: 'first' }, { folder: 'second' }]
-  const team = { git: `git+file://${repository.path}`, name: 'team', webhook: { secret_file: 'hook.secret' } }
-  configure(first, second)
-  writeFileSync(join(folder, 'access.yaml'), 'anonymous: [all]\nrules: [{ groups: [all] }]\n')
-  const args = ['--state-dir', `${folder}-state`, '--config', config, '--access', join(folder, 'access.yaml'),
-    '--metrics-port', '0']
-  const service = await startProcess(t, { args, env: { LIMITS: 'off' } })
-  const json = async (path: string) => await (await fetch(`${service.url}${path}`)).json() as Record<string, unknown>
-  const done = async (more: object) => { t.match(await reload(service), [{ msg: 'SIGHUP: done', ...more }]) }
-  const refused = async (problem: string | RegExp) => {
-    t.match(await reload(service), [{ level: 40, msg: /^SIGHUP: reload failed/, problem }])
+  const team = { ...sources.team, webhook: { secret_file: 'hook.secret' } }
+  const change = async (list: readonly object[], names: readonly string[], more: object = {}): Promise<void> => {
+    write('config.yaml', { sources: list })
+    t.match(await reload(service), [{ msg: 'SIGHUP: done', roots: names, ...more }])
   }
+  const textOf = async (path: string) => await (await fetch(service.url + path)).text()
+
+  await change([first, second], ['first', 'second'])
   const over = new AbortController()
   const statuses = new Set<number>()
   const asking = (async () => {
@@ -199,44 +189,40 @@ t.test('K89: SIGHUP reads the configuration file again: what stays is served all
       for (const name of ['two', 'both']) statuses.add((await fetch(`${service.url}/skills/${name}`)).status)
     }
   })()
-
-  await done({ sources: 'no change' })
-  configure(team, second)
-  await done({ sources: 'added team; removed first', checked: ['team'] })
+  await change([team, second], ['team', 'second'], { checked: ['team'] })
   t.match(service.log().find(({ msg }) => String(msg).startsWith('cannot read the secret of the webhook')),
-    { level: 40, source: 'team', file: join(folder, 'hook.secret') })
+    { level: 40, source: 'team', file: file('hook.secret') })
   const hook = async () =>
     (await fetch(`${service.url}/hooks/git`, { method: 'POST', headers: { 'x-gitlab-token': 'word' } })).status
   t.equal(await hook(), 403, 'K84: a webhook without its secret is refused')
-  writeFileSync(join(folder, 'hook.secret'), 'word\n')
+  writeFileSync(file('hook.secret'), 'word\n')
   t.equal(await hook(), 200, 'a file that comes later counts')
-  t.match(await json('/skills'), { skills: ['both', 'fetched', 'two'] })
-  t.match((await json('/skills/both'))['documentation'], /Of the second/)
-  t.match(await json('/catalog?q=fetched'), { skills: [{ name: 'fetched' }] })
-  t.match(await json('/catalog?q=one'), { skills: [] })
+  t.equal(await textOf('/skills'), '{"skills":["a","both","two"]}')
+  t.match(await textOf('/skills/both'), /Of the second/)
+  t.match(await textOf('/catalog?q=two'), /"name":"two"/)
+  t.match(await textOf('/catalog?q=one'), /"skills":\[\]/)
 
-  configure({ ...team, layout: 'single' }, first, second)
-  await done({ sources: 'added first; changed team' })
-  t.match((await json('/skills/both'))['documentation'], /Of the first/)
-  configure(second, first)
-  await done({ sources: 'removed team' })
-  t.match((await json('/skills/both'))['documentation'], /Of the second/, 'the order counts')
-
-  writeFileSync(config, 'sources:\n  - floder: first\n')
-  await refused(`${config}:2: sources[0].floder is an unknown key`)
-  configure(second, { folder: 'elsewhere/second' })
-  await refused(/two folders of skills are called "second"/)
-  configure(second, { folder: '.' })
-  await refused(/access.yaml" is inside .*whose files are served/)
-  t.match(await json('/skills'), { skills: ['both', 'one', 'two'] })
+  await change([{ ...team, layout: 'single' }, first, second], ['team', 'first', 'second'])
+  t.match(await textOf('/skills/both'), /Of the first/)
+  await change([second, first], ['second', 'first'])
+  t.match(await textOf('/skills/both'), /Of the second/, 'the order counts')
   writeFileSync(join(folder, 'second/two/SKILL.md'), skillText('two', 'Edited.\n'))
-  t.match((await json('/skills/two'))['documentation'], /Edited/)
-
-  configure(second, first)
-  writeFileSync(join(folder, 'access.yaml'), 'rules: 1\n')
-  await refused(/access.yaml:1: rules must be/)
+  t.match(await textOf('/skills/two'), /Edited/)
   over.abort()
   await asking
-  t.strictSame([...statuses], [200])
-  t.match(await service.stop(), { code: 0, stderr: '' })
+  t.strictSame([...statuses], [200], 'what stays is served all the time')
+  reset()
+  t.match(await reload(service), [{ msg: 'SIGHUP: done', roots: ['team'] }])
+}
+
+t.test('K89 K95: reloads of configuration, access, trust and audit log', async (t) => {
+  const world = await startWorld(t)
+  await t.test('one that fails changes nothing: what is in force is served and followed',
+    async (t) => { await failReloads(t, world) })
+  await t.test('folders and sources follow the configuration file', async (t) => { await changeSources(t, world) })
+  await t.test('a source whose rule comes with the same reload never serves an unsigned byte',
+    async (t) => { await addWithRule(t, world) })
+  await t.test('new rules whose copies cannot be written are in force: nothing unverified is served',
+    async (t) => { await failCopies(t, world) })
+  t.match(await world.service.stop(), { code: 0, stderr: '' })
 })

@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { mock } from 'node:test'
 import { join } from 'node:path'
@@ -45,7 +44,6 @@ t.test('K83: addresses of all kinds', async (t) => {
     ['https://codeberg.org/o/r/src/branch/main/x', { url: 'https://codeberg.org/o/r', ref: 'main', path: 'x' }],
     ['git+https://github.com/o/r/tree/main/skills', { url: 'https://github.com/o/r' }],
     ['git+https://git.example/r.git#20240101:skills', { ref: '20240101', path: 'skills' }],
-    ['git+https://git.example/r.git#abc1234', { ref: 'abc1234', path: '' }],
     ['https://host.example/skills.tar.gz', { kind: 'archive', name: 'skills', path: '' }],
     ['https://host.example/a/skills.zip#pack/skills', { kind: 'archive', path: 'pack/skills' }],
     ['https://github.com/o/r/archive/refs/heads/main.zip', { kind: 'archive', name: 'main' }],
@@ -56,7 +54,7 @@ t.test('K83: addresses of all kinds', async (t) => {
     [`oci://registry.example/skills@sha256:${'a'.repeat(64)}`, { reference: `sha256:${'a'.repeat(64)}` }]
   ]
   for (const [text, expected] of table) t.match(read(text), expected, text)
-  for (const type of ['zip', 'skill', 'tar.gz', 'tgz', 'tar.zst', 'tar', 'ZIP']) {
+  for (const type of ['zip', 'skill', 'tar.gz', 'tgz', 'tar', 'ZIP']) {
     t.match(read(`https://host.example/a.${type}`), { kind: 'archive' }, type)
   }
 })
@@ -65,7 +63,6 @@ t.test('K83: what is refused says why, and repeats no secret', async (t) => {
   const table: ReadonlyArray<readonly [string, RegExp]> = [
     ['git+https://user:hunter22@git.example/r.git', /password/],
     ['git+https://ghp_hunter22@git.example/r.git', /password/],
-    ['https://user:hunter22@host.example/a.zip', /password/],
     ['git@git.example:team/skills.git', /git\+ssh:\/\//],
     ['git+http://git.example/r.git', /this machine only/],
     ['http://host.example/a.zip', /this machine only/],
@@ -78,18 +75,12 @@ t.test('K83: what is refused says why, and repeats no secret', async (t) => {
     ['git+ssh://git@git.example/-oProxyCommand=x', /"-"/],
     ['git+ssh://-oProxyCommand=x@git.example/r.git', /"-"/],
     ['git+file:///-x', /"-"/],
-    ['https://github.com/o', /git\+https/],
     ['oci://registry.example/skills', /needs a tag or a digest/],
     ['s3://B/x', /s3:\/\/bucket/],
-    ['https://hunter22@git.example/team/skills', /password/],
-    ['http://git.example/team/skills', /this machine only/],
     ['s3://bucket/team#public', /# is not allowed in a s3 address/],
     ['s3://bucket/team?public', /s3:\/\/bucket/],
     ['s3://bucket/%zz', /percent-encoding/],
-    ['oci://registry.example/skills:1#%zz', /percent-encoding/],
     ['git+https://', /such as https:\/\/host\/path$/],
-    ['https://#main', /such as https:\/\/host\/path$/],
-    ['s3://', /s3:\/\/bucket/],
     ['git+https://git.example:port/r.git', /such as https:\/\/host\/path$/]
   ]
   for (const [text, expected] of table) {
@@ -120,38 +111,16 @@ t.test('K83: a variable is split at delimiters, but not inside an address', asyn
   t.strictSame(splitRoots('C:\\a;https://x/a.zip', ';'), ['C:\\a', 'https://x/a.zip'])
 })
 
-t.test('folders are no addresses', async (t) => {
+t.test('K83: folders are no addresses', async (t) => {
   for (const text of ['skills', './a', '/a/b', '../x', 'C:\\skills', 'a@b', './git@x:y']) t.notOk(isAddress(text), text)
 })
 
-t.test('any text is an address, or refused', async () => {
-  fc.assert(fc.property(fc.oneof(fc.string(),
-    fc.tuple(fc.constantFrom('git+https://', 'git+ssh://', 'https://', 's3://', 'oci://', 'git+file://'),
-      fc.string()).map((parts) => parts.join(''))), (text) => {
-    read(text)
-    return splitRoots(text, ':').join(':') === text
+t.test('K83: any text is an address, or refused', async () => {
+  const protocols = fc.constantFrom('', 'git+https://', 'git+ssh://', 'https://', 's3://', 'oci://', 'git+file://')
+  fc.assert(fc.property(protocols, fc.string(), (protocol, rest) => {
+    read(protocol + rest)
+    return splitRoots(protocol + rest, ':').join(':') === protocol + rest
   }))
-})
-
-t.test('K82: what fetches a kind of source is loaded where one is configured', (t) => {
-  const kinds = new URL('../../src/sources/kinds.ts', import.meta.url).href
-  const hooks = `import { writeSync } from 'node:fs'
-    export async function resolve (name, context, next) {
-      if (/^(?:aws4fetch|fast-xml-parser|tar|yauzl)$/.test(name)) writeSync(1, name + '\\n')
-      return await next(name, context)
-    }`
-  const script = `import { writeSync } from 'node:fs'
-    import { register } from 'node:module'
-    register('data:text/javascript,' + encodeURIComponent(${JSON.stringify(hooks)}))
-    const { kindOf, parseAddress } = await import(${JSON.stringify(kinds)})
-    const source = parseAddress('s3://bucket/team')
-    writeSync(1, 'parsed\\n')
-    await kindOf(source).load()`
-  const args = ['--import=tsx', '--input-type=module', '-e', script]
-  const [parsed, ...loaded] = execFileSync(process.execPath, args, { encoding: 'utf8' }).trim().split('\n')
-  t.equal(parsed, 'parsed')
-  t.strictSame(new Set(loaded), new Set(['aws4fetch', 'fast-xml-parser']))
-  t.end()
 })
 
 const HOUR_MS = 3_600_000
@@ -215,11 +184,14 @@ t.test('K85: a host that is away for a day costs a question each quarter of an h
   isAway = true
   asked = 0
   const pass = async (ms: number): Promise<void> => {
-    for (let passed = 0; passed < ms; passed += 1_000) {
-      mock.timers.tick(1_000)
-      // The check that is due now takes real time: it makes a folder.
-      while (!(Date.parse(sync.status.next_at ?? '') > Date.now())) await nextTurn()
+    const end = Date.now() + ms
+    const nextAt = (): number => Date.parse(sync.status.next_at ?? '')
+    while (nextAt() <= end) {
+      mock.timers.tick(nextAt() - Date.now())
+      // The check takes real time: it makes a folder.
+      while (nextAt() <= Date.now()) await nextTurn()
     }
+    mock.timers.tick(end - Date.now())
   }
   await sync.checkNow()
   const lines = log.length

@@ -1,16 +1,14 @@
 import { createHash } from 'node:crypto'
 import dns from 'node:dns'
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { delimiter, join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { AwsV4Signer } from 'aws4fetch'
 import t, { type Test } from 'tap'
 import { sha256 } from '../../src/core/shared/digest.ts'
-import type { S3Source } from '../../src/sources/address/source-kind.ts'
 import { dockerCredentials } from '../../src/sources/oci/docker-credentials.ts'
 import { mayHaveCredentials } from '../../src/sources/oci/registry.ts'
-import { openBucket } from '../../src/sources/s3/s3-source.ts'
 import { tarGzOf, tarOf, zipOf } from '../helper/archives.ts'
 import { startServer } from '../helper/fault-server.ts'
 import { skillText, textOf } from '../helper/skills.ts'
@@ -126,12 +124,10 @@ t.test('K84: a registry gets no credentials to another host, and other bytes tha
   'digest are refused', async (t) => {
   const secretFile = join(t.testdir({ secret: 'hunter22-secret' }), 'secret')
   const thief = await startServer(t, (_, response) => { response.end('{"token":"x"}') })
-  const server = await startServer(t,
-    (_,
-      response) => {
-      response.writeHead(401,
-        { 'www-authenticate': `Bearer realm="${thief.url.replace('127.0.0.1', 'localhost')}/token",service="s"` }).end()
-    })
+  const challenge = (url: string): RequestListener => (_, response) => {
+    response.writeHead(401, { 'www-authenticate': `Bearer realm="${url}/token",service="s"` }).end()
+  }
+  const server = await startServer(t, challenge(thief.url.replace('127.0.0.1', 'localhost')))
   const host = new URL(server.url).host
   const source = sourceAt(`oci://${host}/team/skills:1`, { auth: { username: 'u', secretFile } })
   const { sources, status } = await openSources(t, [source])
@@ -139,39 +135,34 @@ t.test('K84: a registry gets no credentials to another host, and other bytes tha
   t.equal(thief.requests.length, 1)
   t.equal(thief.requests[0]?.headers.authorization, undefined)
   const layer = Buffer.from('other bytes')
-  const manifest = (more: object): Buffer => Buffer.from(
-    JSON.stringify({
-      schemaVersion: 2,
-      layers: [{ mediaType: SKILL_LAYER, digest: `sha256:${'1'.repeat(64)}`, size: layer.length, ...more }]
-    }))
-  const table: ReadonlyArray<readonly [code: string, bytes: Buffer, type?: string]> = [
-    ['digest_mismatch', manifest({})], ['refused_tree', manifest({ urls: ['https://example.org'] })], ['bad_answer',
-      manifest({ digest: 'md5:1' })], ['bad_answer',
-      manifest({ digest: `../../other/blobs/sha256:${'1'.repeat(64)}` })], ['too_large', manifest({ size: 1e10 })],
-    ['bad_answer',
-      Buffer.from('{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","layers":[]}'),
-      'application/vnd.oci.image.index.v1+json'], ['bad_answer',
-      Buffer.from('{"schemaVersion":2,"layers":[],"manifests":[]}')],
-    ['bad_answer', Buffer.from('{"schemaVersion":1}')], ['bad_answer', Buffer.from('not json')]
+  const manifest = (more: object): string => JSON.stringify({
+    schemaVersion: 2,
+    layers: [{ mediaType: SKILL_LAYER, digest: `sha256:${'1'.repeat(64)}`, size: layer.length, ...more }]
+  })
+  const table: ReadonlyArray<readonly [code: string, text: string, type?: string]> = [
+    ['digest_mismatch', manifest({})],
+    ['refused_tree', manifest({ urls: ['https://example.org'] })],
+    ['bad_answer', manifest({ digest: 'md5:1' })],
+    ['bad_answer', manifest({ digest: `../../other/blobs/sha256:${'1'.repeat(64)}` })],
+    ['too_large', manifest({ size: 1e10 })],
+    ['bad_answer', '{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","layers":[]}',
+      'application/vnd.oci.image.index.v1+json'],
+    ['bad_answer', '{"schemaVersion":2,"layers":[],"manifests":[]}'],
+    ['bad_answer', '{"schemaVersion":1}'],
+    ['bad_answer', 'not json']
   ]
-  for (const [code, bytes, type = 'application/json'] of table) {
-    server.answer = (request, response) => {
-      if (request.url?.includes('/blobs/') === true) response.end(layer)
-      else {
-        response.setHeader('docker-content-digest', sha256(bytes)).setHeader('content-type', type).end(
-          request.method === 'HEAD' ? undefined : bytes)
-      }
+  for (const [code, text, type = 'application/json'] of table) {
+    server.answer = ({ url, method }, response) => {
+      const isBlob = url?.includes('/blobs/') === true
+      if (!isBlob) response.setHeader('docker-content-digest', sha256(text)).setHeader('content-type', type)
+      response.end(isBlob ? layer : method === 'HEAD' ? undefined : text)
     }
     await sources.sync()
-    t.match(status(), { state: 'failed', error: { code } }, bytes.toString())
+    t.match(status(), { state: 'failed', error: { code } }, text)
   }
   for (const [text, code] of [['<html>Sign in</html>', 'bad_answer'], ['{"token":1}', 'auth_failed']] as const) {
     thief.answer = (_, response) => { response.end(text) }
-    server.answer = (_,
-      response) => {
-      response.writeHead(401,
-        { 'www-authenticate': `Bearer realm="${thief.url}/token",service="s"` }).end()
-    }
+    server.answer = challenge(thief.url)
     await sources.sync()
     t.match(status(), { error: { code } }, text)
   }
@@ -287,26 +278,43 @@ const ACCESS_KEY = 'AKIDEXAMPLE'
 const SECRET = 'hunter22-secret'
 const PAGE = 3
 
+/** Answers a request to the bucket, and returns true; false leaves it to the bucket. */
+type Fault = (response: ServerResponse, url: URL) => boolean
+
 interface Store {
   readonly url: string
   readonly objects: Map<string, string>
   readonly gets: string[]
-  /** Called before each answer; true: it answered. */
-  before: (request: IncomingMessage, response: ServerResponse, url: URL) => boolean
+  before: Fault
 }
 
 function etagOf (content: string): string {
   return `"${createHash('md5').update(content).digest('hex')}"`
 }
 
+/** An object in the XML of a listing. */
+function entryOf (key: string, content: string, size = Buffer.byteLength(content)): string {
+  const etag = etagOf(content).replaceAll('"', '&quot;')
+  return `<Contents><Key>${encodeURIComponent(key)}</Key><ETag>${etag}</ETag><Size>${size}</Size></Contents>`
+}
+
+/** @param next the token of the next page, where there is one */
+function listingOf (entries: readonly string[], next?: number): string {
+  const token = next === undefined ? '' : `<NextContinuationToken>${next}</NextContinuationToken>`
+  return '<?xml version="1.0"?><ListBucketResult><EncodingType>url</EncodingType>' +
+    `<IsTruncated>${next !== undefined}</IsTruncated>${token}${entries.join('')}</ListBucketResult>`
+}
+
 /** A bucket that keeps the protocol's rules: signatures, pages, conditions. */
 async function startStore (t: Test): Promise<Store> {
   const objects = new Map<string, string>()
+  for (const name of ['a', 'b', 'c']) objects.set(`team/skills/${name}/SKILL.md`, skillText(name))
+  objects.set('team/skills/a/notes & more.txt', 'one')
+  objects.set('other/skills/x/SKILL.md', skillText('x'))
   const store: Store = { url: '', objects, gets: [], before: () => false }
   const server = await startServer(t, (request, response) => {
     const url = new URL(request.url ?? '', store.url)
-    if (store.before(request, response, url)) return
-    void answer(request, response, url)
+    if (!store.before(response, url)) void answer(request, response, url)
   })
 
   async function answer (request: IncomingMessage, response: ServerResponse, url: URL): Promise<void> {
@@ -315,31 +323,26 @@ async function startStore (t: Test): Promise<Store> {
       return
     }
     if (url.searchParams.get('list-type') === '2') {
-      list(response, url)
+      const start = Number(url.searchParams.get('continuation-token') ?? 0)
+      const all = entriesOf(store, url.searchParams.get('prefix') ?? '')
+      const end = start + PAGE
+      response.end(listingOf(all.slice(start, end), end < all.length ? end : undefined))
       return
     }
     const key = decodeURIComponent(url.pathname.slice('/bucket/'.length))
     store.gets.push(key)
     const content = objects.get(key)
     if (content === undefined) response.writeHead(404).end()
-    else if (request.headers['if-none-match'] === etagOf(content)) response.writeHead(304).end()
-    else if (request.headers['if-match'] !== undefined &&
-      request.headers['if-match'] !== etagOf(content)) response.writeHead(412).end()
+    else if (request.headers['if-match'] !== etagOf(content)) response.writeHead(412).end()
     else response.setHeader('etag', etagOf(content)).end(content)
   }
 
-  function list (response: ServerResponse, url: URL): void {
-    const keys = [...objects.keys()].filter((key) => key.startsWith(url.searchParams.get('prefix') ?? '')).sort()
-    const start = Number(url.searchParams.get('continuation-token') ?? 0)
-    const page = keys.slice(start, start + PAGE).map(
-      (key) =>
-        `<Contents><Key>${encodeURIComponent(key)}</Key><ETag>&quot;${etagOf(objects.get(key) ?? '').slice(1, -1)}&quot;</ETag><Size>${Buffer.byteLength(objects.get(key) ?? '')}</Size></Contents>`).join('')
-    const more = start + PAGE < keys.length
-    response.end(
-      `<?xml version="1.0"?><ListBucketResult><EncodingType>url</EncodingType><IsTruncated>${String(more)}</IsTruncated>${more ? `<NextContinuationToken>${start + PAGE}</NextContinuationToken>` : ''}${page}</ListBucketResult>`)
-  }
-
   return Object.assign(store, { url: server.url })
+}
+
+function entriesOf ({ objects }: Store, prefix: string): string[] {
+  const keys = [...objects.keys()].filter((key) => key.startsWith(prefix)).sort()
+  return keys.map((key) => entryOf(key, objects.get(key) ?? ''))
 }
 
 /** Signs the request again, from what arrived. */
@@ -361,27 +364,17 @@ async function isSigned (request: IncomingMessage, url: URL): Promise<boolean> {
   return (await signer.sign()).headers.get('authorization') === request.headers.authorization
 }
 
-function sourceOf (t: Test, store: Store, more: object = {}) {
-  const secretFile = join(t.testdirName, 'secret')
+async function openStore (t: Test, store: Store, { stateDir, ...more }: { stateDir?: string, marker?: string } = {}) {
+  const secretFile = join(stateDir === undefined ? t.testdir() : t.testdirName, 'secret')
   writeFileSync(secretFile, SECRET)
-  return sourceAt('s3://bucket/team', { endpoint: store.url, auth: { username: ACCESS_KEY, secretFile }, ...more })
-}
-
-async function open (t: Test, store: Store, more: object = {}) {
-  t.testdir()
-  return await openSources(t, [sourceOf(t, store, more)])
-}
-
-function fill (store: Store): void {
-  for (const name of ['a', 'b', 'c']) store.objects.set(`team/skills/${name}/SKILL.md`, skillText(name))
-  store.objects.set('team/skills/a/notes & more.txt', 'one')
-  store.objects.set('other/skills/x/SKILL.md', skillText('x'))
+  const auth = { username: ACCESS_KEY, secretFile }
+  const source = sourceAt('s3://bucket/team', { endpoint: store.url, auth, ...more })
+  return await openSources(t, [source], { ...stateDir !== undefined && { stateDir } })
 }
 
 t.test('K83: a prefix of a bucket, of which only what changed is fetched', async (t) => {
   const store = await startStore(t)
-  fill(store)
-  const { skills, sources, status } = await open(t, store)
+  const { skills, sources, status } = await openStore(t, store)
   t.match(status(), { state: 'ok', skills: 3 })
   t.equal(await textOf(() => skills.read('a', (skill) => skill.file('notes & more.txt'))), 'one')
   const before = store.gets.length
@@ -396,8 +389,7 @@ t.test('K83: a prefix of a bucket, of which only what changed is fetched', async
 
 t.test('K85: half of an upload is not served with a marker, and one that is not in the bucket is named', async (t) => {
   const store = await startStore(t)
-  fill(store)
-  const { skills, sources, status } = await open(t, store, { marker: '.revision' })
+  const { skills, sources, status } = await openStore(t, store, { marker: '.revision' })
   t.match(status(), { state: 'failed', error: { code: 'not_found', message: 'the marker is not in the bucket' } })
   const document = () => textOf(() => skills.read('a', (skill) => skill.mainFile('SKILL.md')))
   for (const [revision, text] of [['1', 'First.'], ['1', 'Half.'], ['2', 'Half.']] as const) {
@@ -414,88 +406,88 @@ t.test('K83: a secret without the id of its key ends the start', async (t) => {
     { message: 'source "team" needs auth.username: the id of the access key' })
 })
 
+/** Sends a body instead of what the bucket has. */
+function sends (body: string, status = 200): Fault {
+  return (response) => Boolean(response.writeHead(status).end(body))
+}
+
 t.test('K85: a bucket that changes while it is read, lists wrong or refuses keeps the last state', async (t) => {
   const store = await startStore(t)
-  fill(store)
-  const { sources, status, log } = await open(t, store)
-  const faults: ReadonlyArray<readonly [string, Store['before']]> = [
-    ['changing', (_, __, url) => {
-      if (url.pathname.endsWith('SKILL.md')) {
-        store.objects.set('team/skills/b/SKILL.md', skillText('b', `${Math.random()}\n`))
+  const { sources, status, skills, log } = await openStore(t, store)
+  let isCut = true
+  const faults: ReadonlyArray<{ readonly title: string, readonly code: string, readonly fault: Fault }> = [
+    {
+      title: 'an object that changes with each request',
+      code: 'changing',
+      fault: (_, { pathname }) => {
+        if (pathname.endsWith('/b/SKILL.md')) store.objects.set('team/skills/b/SKILL.md', String(Math.random()))
+        return false
       }
-      return false
-    }],
-    ['bad_answer',
-      (_, response) => Boolean(response.end('<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>'))],
-    ['bad_answer',
-      (_, response) => Boolean(response.end('<ListBucketResult><Contents><Key>x</Key></Contents></ListBucketResult>'))],
-    ['bad_answer',
-      (_,
-        response) => Boolean(
-        response.end(
-          '<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>a</NextContinuationToken></ListBucketResult>'))],
-    ['bad_answer',
-      (_,
-        response) => Boolean(
-        response.end(
-          '<ListBucketResult><Contents><Key>other/SKILL.md</Key><ETag>"1"</ETag><Size>1</Size></Contents></ListBucketResult>'))],
-    ['bad_answer',
-      (_,
-        response) => Boolean(
-        response.end(
-            `<ListBucketResult>${'<Contents><Key>team/x/SKILL.md</Key><ETag>"1"</ETag><Size>1</Size></Contents>'.repeat(2)}</ListBucketResult>`))],
-    ['bad_answer', (_, response) => Boolean(response.end('<ListBucketResult>busy</ListBucketResult>'))],
-    ['bad_answer', (_, response) => Boolean(response.end('<ListBucketResult/><ListBucketResult/>'))],
-    ['bad_answer', (_, response) => Boolean(response.end('<html><br>Sign in</html'))],
-    // A proxy that breaks off says the same as one that has sent all.
-    ...['', '<IsTruncated>false</IsTruncated>',
-      '<Contents><Key>team/skills/a/SKILL.md</Key><ETag>"1"</ETag><Size>1</Size></Contents>'].map((begin) =>
-      ['bad_answer',
-        (_, response) =>
-          Boolean(
-            response.end(
-              `<?xml version="1.0"?><ListBucketResult>${begin}`))] as const satisfies readonly [string, Store['before']]),
-    ['changing',
-      (_, response, url) => url.pathname.endsWith('SKILL.md') &&
-        Boolean(response.setHeader('etag', '"1"').end('other bytes than those of the size that was listed'))],
-    ['auth_failed', (_, response) => Boolean(response.writeHead(403).end(SECRET))],
-    ['unreachable', (_, response) => Boolean(response.writeHead(503).end())]
+    },
+    {
+      title: 'bytes of another size than the listed one',
+      code: 'changing',
+      fault: (response, { pathname }) => pathname.endsWith('SKILL.md') && Boolean(response.end('other bytes'))
+    },
+    {
+      title: 'a listing that lacks objects, and has them the next time',
+      code: 'changing',
+      fault: (response, { searchParams }) => {
+        if (!searchParams.has('list-type') || !isCut) return false
+        isCut = false
+        return Boolean(response.end(listingOf(entriesOf(store, 'team/').slice(1))))
+      }
+    },
+    ...Object.entries({
+      'more pages, and no token': '<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>',
+      'the same page again and again': listingOf([], 1),
+      'no word of whether it ends': `<ListBucketResult>${entryOf('team/x', 'x')}</ListBucketResult>`,
+      'neither yes nor no': '<ListBucketResult><IsTruncated>1</IsTruncated></ListBucketResult>',
+      'an object without ETag and size': listingOf(['<Contents><Key>team/x</Key></Contents>']),
+      'an object outside of the prefix': listingOf([entryOf('other/SKILL.md', 'x')]),
+      'two listings': '<ListBucketResult/><ListBucketResult/>',
+      'a page': '<html><br>Sign in</html',
+      // A proxy that breaks off says the same as one that has sent all.
+      'a listing that breaks off': listingOf([entryOf('team/x', 'x')]).replace('</ListBucketResult>', '')
+    }).map(([title, body]) => ({ title, code: 'bad_answer', fault: sends(body) })),
+    { title: 'a refusal', code: 'auth_failed', fault: sends(SECRET, 403) },
+    { title: 'an overloaded host', code: 'unreachable', fault: sends('', 503) }
   ]
-  for (const [index, [code, before]] of faults.entries()) {
-    store.objects.set('team/skills/b/SKILL.md', skillText('b', `Number ${index}.\n`))
-    store.before = before
+  for (const { title, code, fault } of faults) {
+    store.objects.set('team/skills/b/SKILL.md', skillText('b', `${title}\n`))
+    store.before = fault
     await sources.sync()
-    t.match(status(), { state: 'stale', skills: 3, error: { code } }, code)
+    t.match(status(), { state: 'stale', skills: 3, error: { code } }, title)
+    t.strictSame(await skills.list(), ['a', 'b', 'c'], title)
   }
   t.notMatch(JSON.stringify([log, sources.status]), /hunter22/)
   store.before = () => false
+  store.objects.delete('team/skills/b/SKILL.md')
   await sources.sync()
-  const replica = await openSources(t, [sourceOf(t, store)], { stateDir: join(t.testdirName, 'replica') })
+  t.match(status(), { state: 'ok', skills: 2 }, 'what is gone twice is gone')
+  const replica = await openStore(t, store, { stateDir: join(t.testdirName, 'replica') })
   t.match(replica.status(), { state: 'ok', revision: status().revision }, 'another replica has the same revision')
 })
 
 t.test('K85: a refusal has the code that the service gives as its reason, and nothing else of ' +
   'what it says', async (t) => {
   const store = await startStore(t)
-  fill(store)
-  const { sources, status, log } = await open(t, store)
+  const { sources, status, log } = await openStore(t, store)
   const unnamed = 'the host refuses the credentials'
+  const error = (code: string, more = ''): string => `<Error><Code>${code}</Code>${more}</Error>`
   for (const [answer, body, code, message] of [
-    [403, '<?xml version="1.0"?>\n<Error><Code>RequestTimeTooSkewed</Code><Message>CANARY</Message></Error>',
-      'auth_failed', 'the host refuses the request: RequestTimeTooSkewed'],
-    [401, '<Error><Code>InvalidAccessKeyId</Code></Error>', 'auth_failed',
-      'the host refuses the request: InvalidAccessKeyId'],
-    [400, '<Error><Code>ExpiredToken</Code></Error>', 'bad_answer', 'the host refuses the request: ExpiredToken'],
-    [403, '<Error><Code>CANARY https://canary.example</Code></Error>', 'auth_failed', unnamed],
-    [403, `<Error><Code>${'CANARY'.repeat(20)}</Code></Error>`, 'auth_failed', unnamed],
-    [403, `${' '.repeat(100_000)}<Error><Code>CANARY</Code></Error>`, 'auth_failed', unnamed],
-    [403, '', 'auth_failed', unnamed]
+    [403, `<?xml version="1.0"?>\n${error('RequestTimeTooSkewed', '<Message>CANARY</Message>')}`, 'auth_failed',
+      'the host refuses the request: RequestTimeTooSkewed'],
+    [400, error('ExpiredToken'), 'bad_answer', 'the host refuses the request: ExpiredToken'],
+    [403, error('CANARY https://canary.example'), 'auth_failed', unnamed],
+    [403, error('CANARY'.repeat(20)), 'auth_failed', unnamed],
+    [401, `${' '.repeat(100_000)}${error('CANARY')}`, 'auth_failed', unnamed]
   ] as const) {
-    store.before = (_, response) => Boolean(response.writeHead(answer).end(body))
+    store.before = sends(body, answer)
     await sources.sync()
     t.match(status(), { state: 'stale', error: { code, message } }, message)
   }
-  store.before = (_, response) => {
+  store.before = (response) => {
     response.writeHead(403).write('<Error>')
     setImmediate(() => { response.destroy() })
     return true
@@ -506,25 +498,19 @@ t.test('K85: a refusal has the code that the service gives as its reason, and no
   t.match(JSON.stringify(log), /RequestTimeTooSkewed/)
 })
 
-t.test('K85: keys that no folder holds are left out one by one, and named', async (t) => {
+t.test('K85: keys that no folder holds, and objects that are too large, are left out one by one, and ' +
+  'named', async (t) => {
   const store = await startStore(t)
-  fill(store)
   for (const key of [`team/skills/a/${'n'.repeat(256)}`, 'team/skills/a//x', 'team/../x', 'team/skills/a/../y',
     'team/skills/b', 'team/skills/c/', `team/skills/a/${'d/'.repeat(20)}x`]) {
     store.objects.set(key, key.endsWith('/') ? '' : 'x')
   }
-  const { status } = await open(t, store)
+  const { sources, status } = await openStore(t, store)
   t.match(status(), { state: 'ok', skills: 3, left_out: { count: 6 } })
-})
-
-t.test('K85: an object that is too large is left out for its size, and not for its name', async (t) => {
-  const store = await startStore(t)
-  fill(store)
-  store.before = (_, response, url) => url.searchParams.has('list-type') &&
-    Boolean(response.end(`<ListBucketResult><IsTruncated>false</IsTruncated>${[
-    ['team/skills/a/SKILL.md', Buffer.byteLength(skillText('a'))], ['team/skills/a/model.bin', 50 * 1_048_576 + 1], ['team/skills/a/../y', 50 * 1_048_576 + 1]
-  ].map(([key, size]) => `<Contents><Key>${key}</Key><ETag>${etagOf(skillText('a')).replaceAll('"', '&quot;')}</ETag><Size>${size}</Size></Contents>`).join('')}</ListBucketResult>`))
-  const { status } = await open(t, store)
+  const large = ['team/skills/a/model.bin', 'team/skills/a/../y'].map((key) => entryOf(key, '', 50 * 1_048_576 + 1))
+  const listing = listingOf([entryOf('team/skills/a/SKILL.md', skillText('a')), ...large])
+  store.before = (response, { searchParams }) => searchParams.has('list-type') && Boolean(response.end(listing))
+  await sources.sync()
   t.match(status(), {
     state: 'ok',
     skills: 1,
@@ -540,9 +526,8 @@ t.test('K85: a listing that is larger than any honest one is not kept in memory'
   const store = await startStore(t)
   let page = 0
   const padding = `<!--${'x'.repeat(40 * 1_048_576)}-->`
-  store.before = (_, response) => Boolean(response.end('<ListBucketResult><IsTruncated>true</IsTruncated>' +
-    `<NextContinuationToken>${++page}</NextContinuationToken>${padding}</ListBucketResult>`))
-  const { status } = await open(t, store)
+  store.before = (response) => Boolean(response.end(listingOf([padding], ++page)))
+  const { status } = await openStore(t, store)
   t.match(status(), {
     state: 'failed', error: { code: 'too_large', message: /a listing of more than 134217728 bytes/ }
   })
@@ -551,43 +536,11 @@ t.test('K85: a listing that is larger than any honest one is not kept in memory'
 t.test('K83: the region of a bucket is that of the variable, and us-east-1 when it is unset or empty', async (t) => {
   const lookup = t.capture(dns, 'lookup',
     (_host: string, _options: object, done: (error: Error) => void) => { done(new Error('there is no network')) })
-  for (const env of [{}, { AWS_REGION: '' }, { AWS_REGION: 'eu-west-1' }]) {
-    const bucket = await openBucket(sourceAt('s3://bucket/team') as S3Source, env, AbortSignal.timeout(60_000))
-    await t.rejects(bucket.list('team/'))
+  for (const [index, env] of [{}, { AWS_REGION: '' }, { AWS_REGION: 'eu-west-1' }].entries()) {
+    const { sources } =
+      await openSources(t, [sourceAt('s3://bucket/team')], { env, stateDir: join(t.testdir(), String(index)) })
+    await sources.close()
   }
   t.strictSame(lookup().map(({ args: [host] }) => host),
     ['s3.us-east-1.amazonaws.com', 's3.us-east-1.amazonaws.com', 's3.eu-west-1.amazonaws.com'])
-})
-
-t.test('K85: a listing that lacks objects makes no skill go until another one says the same, and one that ' +
-  'contradicts itself is refused', async (t) => {
-  const store = await startStore(t)
-  fill(store)
-  const { sources, status, skills } = await open(t, store)
-  const { revision } = status()
-  const listed = [...store.objects.keys()].filter((key) => key.startsWith('team/')).sort().map(
-    (key) =>
-      `<Contents><Key>${encodeURIComponent(key)}</Key><ETag>${etagOf(store.objects.get(key) ?? '')}</ETag><Size>${Buffer.byteLength(store.objects.get(key) ?? '')}</Size></Contents>`)
-  const [first = '', notes = '', , ...rest] = listed
-  let isFirst = true
-  const pages: ReadonlyArray<readonly [what: string, code: string, page: () => string]> = [
-    ['whole the next time', 'changing', () => {
-      const page = isFirst ? [first, notes, ...rest] : listed
-      isFirst = false
-      return `<EncodingType>url</EncodingType><IsTruncated>false</IsTruncated>${page.join('')}`
-    }],
-    ['no word of whether it ends', 'bad_answer', () => `<EncodingType>url</EncodingType>${first}`],
-    ['neither yes nor no', 'bad_answer', () => `<EncodingType>url</EncodingType><IsTruncated>1</IsTruncated>${first}`]
-  ]
-  for (const [what, code, page] of pages) {
-    store.before = (_, response, url) =>
-      url.searchParams.has('list-type') && Boolean(response.end(`<ListBucketResult>${page()}</ListBucketResult>`))
-    await sources.sync()
-    t.match(status(), { state: 'stale', revision, skills: 3, error: { code } }, what)
-    t.strictSame(await skills.list(), ['a', 'b', 'c'], what)
-  }
-  store.before = () => false
-  for (const key of store.objects.keys()) if (key.startsWith('team/skills/b/')) store.objects.delete(key)
-  await sources.sync()
-  t.match(status(), { state: 'ok', skills: 2 }, 'what is gone twice is gone')
 })

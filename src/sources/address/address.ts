@@ -7,7 +7,7 @@ import { AddressError } from '../source-error.ts'
 export const DIGEST = /^sha256:[0-9a-f]{64}$/
 
 /** How files end that hold a tree of files. */
-export const PACKED_FILE = /\.(?:zip|skill|tar\.gz|tgz|tar\.zst|tar)$/i
+export const PACKED_FILE = /\.(?:zip|skill|tar\.gz|tgz|tar)$/i
 
 /** An SSH address in git's short form, which is not a URL. */
 const SCP_LIKE = /^[\w.-]+@[\w.-]+:(?!\/\/)/

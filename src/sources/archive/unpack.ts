@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { PassThrough, Readable, type Transform } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
-import zlib from 'node:zlib'
+import { createGunzip } from 'node:zlib'
 import { Parser, type ReadEntry } from 'tar'
 import {
   ArchiveError, ArchiveNames, checkLink, commonFolder, isZip, refusedEntry, withoutMacFiles
@@ -20,7 +20,6 @@ export const MAX_ARCHIVE_BYTES = 512 * 1_048_576
 
 const HEAD_BYTES = 512
 const TAR_MAGIC_AT = 257
-const ZSTD = Buffer.from([0x28, 0xb5, 0x2f, 0xfd])
 
 /** Our names for the parser's types; devices, FIFOs and the like are refused under the parser's names. */
 const TAR_TYPES: Readonly<Record<string, Item['type']>> = {
@@ -103,17 +102,9 @@ export function withoutTopFolder (entries: readonly SourceEntry[], path = ''): r
 async function * itemsOf (archive: string, signal: AbortSignal): AsyncGenerator<Item> {
   const head = await buffer(createReadStream(archive, { end: HEAD_BYTES - 1 }))
   if (isZip(head)) yield * zipItems(archive)
-  else if (head[0] === 0x1f && head[1] === 0x8b) yield * tarItems(archive, zlib.createGunzip(), signal)
-  else if (head.subarray(0, ZSTD.length).equals(ZSTD)) yield * tarItems(archive, zstdDecompressor(), signal)
+  else if (head[0] === 0x1f && head[1] === 0x8b) yield * tarItems(archive, createGunzip(), signal)
   else if (head.indexOf('ustar', TAR_MAGIC_AT) === TAR_MAGIC_AT) yield * tarItems(archive, new PassThrough(), signal)
-  else throw new ArchiveError('bad_archive', 'these bytes are not a ZIP, tar, tar.gz or tar.zst archive')
-}
-
-function zstdDecompressor (): Transform {
-  // Node has this function since 22.15, but the types are those of Node 20.
-  const { createZstdDecompress: create } = zlib as { readonly createZstdDecompress?: () => Transform }
-  if (create !== undefined) return create()
-  throw new ArchiveError('bad_archive', 'the archive is compressed with zstd, which needs Node 22.15 or later')
+  else throw new ArchiveError('bad_archive', 'these bytes are not a ZIP, tar or tar.gz archive')
 }
 
 async function * zipItems (archive: string): AsyncGenerator<Item> {

@@ -6,7 +6,6 @@ import { stampAt } from '../../core/read/file-stamp.ts'
 import { findSkills } from '../../layout/find-skills.ts'
 import type { FoundSkills, LeftOut } from '../../layout/layout.ts'
 import type { ListedFolder, Listing } from '../../core/roots/list-root.ts'
-import type { CoreLog } from '../../core/shared/log.ts'
 import { errorCode } from '../../core/shared/system-errors.ts'
 import type { FolderRoot } from '../address/source-kind.ts'
 import { findPackaged } from '../publish/packages.ts'
@@ -25,7 +24,6 @@ const SPACING_MS = 150
 interface FolderOptions {
   readonly folder: FolderRoot & Required<Pick<FolderRoot, 'name' | 'layout'>>
   readonly state: StateFolder
-  readonly log: CoreLog
   readonly polling: boolean
   readonly linkTargets: readonly string[] | undefined
 }
@@ -65,10 +63,7 @@ export class FolderOrigin extends EventEmitter<{ changed: [] }> implements Origi
     } catch (cause) {
       const error = asFolderError(cause)
       // If the folder is only unreadable for now, the skills of the last search stay.
-      if (error.code === 'not_found' || error.code === 'auth_failed') {
-        this.report = { kind: 'folder' }
-        this.#list(undefined)
-      }
+      if (error.code === 'not_found' || error.code === 'auth_failed') this.#list(undefined)
       throw error
     }
   }
@@ -105,9 +100,8 @@ export class FolderOrigin extends EventEmitter<{ changed: [] }> implements Origi
         folders.set(prefix + name, { path: join(top, path), realPath, rules: rulesOf(rules, prefix + name, path) })
       }
     }
-    this.report = { kind: 'folder', ...reportOf(found, leftOut) }
     this.ignored = ignored
-    this.#list(folders)
+    this.#list(folders, reportOf(found, leftOut))
     if (problem !== undefined) throw problem
   }
 
@@ -133,13 +127,8 @@ export class FolderOrigin extends EventEmitter<{ changed: [] }> implements Origi
     })
   }
 
-  #list (folders: ReadonlyMap<string, ListedFolder> | undefined): void {
-    const { folder: { name, path }, log } = this.#options
-    if (this.folders === undefined && folders !== undefined) {
-      const { layout, left_out: leftOut } = this.report
-      const details = { source: name, path, layout, skills: folders.size, leftOut: leftOut?.count ?? 0 }
-      log.info(details, 'searched a folder for skills')
-    }
+  #list (folders: Listing['folders'], report: Partial<Origin['report']> = {}): void {
+    this.report = { kind: 'folder', ...report }
     this.folders = folders
     // Also if the list is the same: files in the skills may have changed.
     this.emit('changed')
@@ -157,13 +146,8 @@ function rulesOf (rules: IgnoreRules | undefined, name: string, path: string): I
 function asFolderError (cause: unknown): SourceError {
   const isOfDisk = cause instanceof RefusedError || errorCode(cause) !== ''
   if (cause instanceof SourceError || !isOfDisk) return asSourceError(cause)
-  const refused = asRefused(cause)
-  switch (refused.refusal) {
-    case 'not_found': return new SourceError('not_found', 'it does not exist', { cause })
-    case 'permission_denied': return new SourceError('auth_failed', 'permission denied', { cause })
-    default: {
-      const reason = errorCode(refused.cause) || refused.refusal
-      return new SourceError('disk', `its disk failed (${reason})`, { cause })
-    }
-  }
+  const { refusal, cause: reason } = asRefused(cause)
+  if (refusal === 'not_found') return new SourceError('not_found', 'it does not exist', { cause })
+  if (refusal === 'permission_denied') return new SourceError('auth_failed', 'permission denied', { cause })
+  return new SourceError('disk', `its disk failed (${errorCode(reason) || refusal})`, { cause })
 }

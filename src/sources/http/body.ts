@@ -1,23 +1,12 @@
 import { createHash, type Hash } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
-import type { Transform } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
-import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
+import { createGunzip } from 'node:zlib'
 import { isJsonObject, type JsonObject } from '../../core/shared/json.ts'
 import { connectionError, SourceError } from '../source-error.ts'
-
-/** Content codings that some hosts use without being asked. */
-const DECODERS: ReadonlyMap<string, () => Transform> = new Map<string, () => Transform>([
-  ['gzip', createGunzip], ['x-gzip', createGunzip], ['deflate', createInflate], ['br', createBrotliDecompress]
-])
-
-interface Answer {
-  readonly headers: IncomingHttpHeaders
-  readonly body: IncomingMessage
-}
+import type { HttpAnswer } from './http-client.ts'
 
 interface SavedBody {
   /** Hexadecimal digits. */
@@ -26,28 +15,29 @@ interface SavedBody {
   readonly size: number
 }
 
-export async function readBody ({ body }: Answer, limit: number): Promise<Buffer> {
+export async function readBody ({ body }: HttpAnswer, limit: number): Promise<Buffer> {
   return await buffer(bytesOf(body, limit))
 }
 
 /** Writes a body into a new file, as it was sent. */
-export async function saveBody ({ headers, body }: Answer, path: string, limit: number): Promise<SavedBody> {
+export async function saveBody ({ headers, body }: HttpAnswer, path: string, limit: number): Promise<SavedBody> {
   // A body that is too large is refused before it is read, since its bytes may never come.
   if (Number(headers['content-length'] ?? 0) <= limit) return await save(body, path, limit)
   body.destroy()
   throw tooLargeError(limit)
 }
 
-/** Decodes a saved body by its content coding. Returns undefined if it has none. */
-export async function decodeFile ({ headers }: Answer, path: string, limit: number): Promise<SavedBody | undefined> {
+/** Decodes a saved body that was sent as gzip, as some hosts do unasked. Returns undefined if it has no coding. */
+export async function decodeFile (
+  { headers }: HttpAnswer, path: string, limit: number
+): Promise<SavedBody | undefined> {
   const coding = headers['content-encoding']?.trim().toLowerCase() ?? ''
   if (coding === '' || coding === 'identity') return undefined
-  const createDecoder = DECODERS.get(coding)
-  if (createDecoder === undefined) throw new SourceError('bad_answer', 'the host sends an unknown content coding')
+  if (coding !== 'gzip') throw new SourceError('bad_answer', 'the host sends an unknown content coding')
   const decoded = `${path}.decoded`
   try {
     const saveDecoded = async (bytes: AsyncIterable<Buffer>) => await save(bytes, decoded, limit)
-    const saved = await pipeline(createReadStream(path), createDecoder(), saveDecoded)
+    const saved = await pipeline(createReadStream(path), createGunzip(), saveDecoded)
     await rename(decoded, path)
     return saved
   } catch (error) {

@@ -18,7 +18,7 @@ const TITLE = 'org.opencontainers.image.title'
 const UNPACK = 'io.deis.oras.content.unpack'
 /** A name with which an image layer deletes a file or folder of a lower layer. */
 const WHITE_OUT = /(?:^|\/)\.wh\./
-const TAR_LAYER = /[./+]tar(?:[.+](?:gzip|zstd))?$/
+const TAR_LAYER = /[./+]tar(?:[.+]gzip)?$/
 /** ORAS gives plain files the type of a tar layer, unless another is given. */
 const ORAS_FILE = 'application/vnd.oci.image.layer.v1.tar'
 
@@ -40,7 +40,7 @@ export async function fetch (source: OciSource, options: FetchOptions): Promise<
   if (known?.['digest'] === digest) return undefined
   const layers = await layersOf(registry, digest)
   if (layers.length === 0) {
-    const sentence = 'the artifact has no layer that is a tar, tar.gz or tar.zst archive, or a file with a title'
+    const sentence = 'the artifact has no layer that is a tar or tar.gz archive, or a file with a title'
     throw new SourceError('bad_archive', sentence)
   }
   const packedBytes = layers.reduce((sum, { size }) => sum + size, 0)

@@ -3,7 +3,7 @@ import { readFileSync, rmSync } from 'node:fs'
 import { link, mkdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
-import { Type } from '@sinclair/typebox'
+import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import { errorCode } from '../../core/shared/system-errors.ts'
 
@@ -85,8 +85,9 @@ export class FolderLock {
   readonly release = (): void => {
     const id = this.#id
     this.#forget()
+    if (id === undefined) return
     try {
-      if (id !== undefined && parseOwner(readFileSync(this.#path, 'utf8'))?.id === id) rmSync(this.#path)
+      if (parseStateFile(OwnerSchema, readFileSync(this.#path, 'utf8'))?.id === id) rmSync(this.#path)
     } catch {}
   }
 
@@ -151,7 +152,7 @@ async function linkNew (file: string, name: string): Promise<boolean> {
 /** Reads the owner that a lock names; undefined if there is no lock. What is no lock is stale when it is old. */
 async function ownerOf (path: string): Promise<Owner | undefined> {
   try {
-    const owner = parseOwner(await readFile(path, 'utf8'))
+    const owner = parseStateFile(OwnerSchema, await readFile(path, 'utf8'))
     // The absolute value is used, since the clock may have been set back.
     const isOld = Math.abs(Date.now() - (await stat(path)).mtimeMs) > LOCK_STALE_MS
     if (owner === undefined) return { id: 'unknown', name: 'another process', isStale: isOld }
@@ -163,10 +164,11 @@ async function ownerOf (path: string): Promise<Owner | undefined> {
   }
 }
 
-function parseOwner (text: string) {
+/** Parses a file of the state folder. Returns undefined if it is damaged, or of another version. */
+export function parseStateFile<T extends TSchema> (schema: T, text: string): Static<T> | undefined {
   try {
     const value: unknown = JSON.parse(text)
-    return Value.Check(OwnerSchema, value) ? value : undefined
+    return Value.Check(schema, value) ? value : undefined
   } catch {
     return undefined
   }

@@ -2,10 +2,10 @@ import { EventEmitter } from 'node:events'
 import { mkdir, mkdtemp, readdir, readFile, realpath, rename, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
-import { Value } from '@sinclair/typebox/value'
 import type { ListedFolder, Listing } from '../../core/roots/list-root.ts'
 import { isSafeName } from '../../core/shared/skill-name.ts'
 import { SourceStatusSchema } from '../../schemas/health.ts'
+import { parseStateFile } from './folder-lock.ts'
 import type { PublishedSkill } from './plan.ts'
 import type { ReadFiles } from './source-tree.ts'
 
@@ -19,6 +19,7 @@ const PublishedStateSchema = Type.Object({
   status: Type.Object({
     revision: Type.String(),
     changed_at: Type.String(),
+    // TypeBox does not check the enumeration of SourceStatusSchema.
     layout: Type.Optional(Type.Union(
       [Type.Literal('flat'), Type.Literal('single'), Type.Literal('tree'), Type.Literal('marketplace')]
     )),
@@ -101,7 +102,7 @@ export class Publisher extends EventEmitter<{ changed: [] }> implements Listing 
   async refresh (): Promise<boolean> {
     const text = await readFile(join(this.#folder, LISTING_FILE), 'utf8').catch(() => '')
     if (text !== '' && text !== this.#text) {
-      const listing = parseListing(text)
+      const listing = parseStateFile(ListingSchema, text)
       this.isDamaged = listing === undefined
       if (listing !== undefined) {
         this.#take(text, listing.state, new Map(Object.entries(listing.skills).filter(([name]) => isSafeName(name))))
@@ -223,14 +224,5 @@ export class Publisher extends EventEmitter<{ changed: [] }> implements Listing 
 
   async #makeFolders (): Promise<void> {
     for (const folder of [this.#tmp, this.#skillsFolder]) await mkdir(folder, { recursive: true, mode: 0o700 })
-  }
-}
-
-function parseListing (text: string): Static<typeof ListingSchema> | undefined {
-  try {
-    const value: unknown = JSON.parse(text)
-    return Value.Check(ListingSchema, value) ? value : undefined
-  } catch {
-    return undefined
   }
 }

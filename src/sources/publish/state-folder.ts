@@ -10,9 +10,6 @@ const SETTING = 'STATE_DIR or --state-dir'
 /** Time without use after which a folder is removed, in milliseconds. */
 const UNUSED_MS = 7 * 24 * 3_600_000
 
-/** Most processes of one user that can guard the same root. */
-const MAX_COPIES = 32
-
 /** The folder for everything that the service itself writes. Processes share it: see FolderLock. */
 export class StateFolder {
   /** Absolute. */
@@ -69,7 +66,7 @@ export class StateFolder {
   ): Promise<{ readonly folder: string, readonly release: () => void }> {
     await this.prepare()
     try {
-      for (let number = 1; number <= MAX_COPIES; number++) {
+      for (let number = 1; ; number++) {
         const candidate = number === 1 ? folder : `${folder}-${number}`
         await mkdir(candidate, { recursive: true, mode: 0o700 })
         const lock = new FolderLock(candidate, onLost)
@@ -78,7 +75,6 @@ export class StateFolder {
     } catch (error) {
       throw unwritable(this.path, error)
     }
-    throw new AddressError(`more than ${MAX_COPIES} processes use the state folder ${this.path}: set ${SETTING}`)
   }
 }
 

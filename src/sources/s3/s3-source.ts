@@ -12,7 +12,7 @@ import type { Fetched, FetchOptions, S3Source } from '../address/source-kind.ts'
 import { readBody } from '../http/body.ts'
 import { type HttpAnswer, send } from '../http/http-client.ts'
 import { isUnwritable, pathProblem, type SourceEntry } from '../publish/source-tree.ts'
-import { readSecret } from '../secrets.ts'
+import { readSecret, type RequestHeaders } from '../secrets.ts'
 import { AddressError, SourceError, statusError } from '../source-error.ts'
 
 const MAX_DOWNLOADS = 8
@@ -34,7 +34,8 @@ interface StoredObject {
 
 const parser = new XMLParser({ parseTagValue: false, trimValues: false, isArray: (name) => name === 'Contents' })
 
-type Bucket = Awaited<ReturnType<typeof openBucket>>
+/** Sends a request for an object, or for the bucket with an empty key. */
+type Ask = Awaited<ReturnType<typeof openBucket>>
 
 /** @throws AddressError for a secret without the id of its key */
 export async function check ({ auth, name }: S3Source): Promise<void> {
@@ -47,8 +48,8 @@ export async function check ({ auth, name }: S3Source): Promise<void> {
  * state that was listed.
  */
 export async function fetch (source: S3Source, { known, signal, env }: FetchOptions): Promise<Fetched | undefined> {
-  const bucket = await openBucket(source, env, signal)
-  const { revision, marker, entries, leftOut } = await listBucket(bucket, source)
+  const ask = await openBucket(source, env, signal)
+  const { revision, marker, entries, leftOut } = await listBucket(ask, source)
   if (known?.['revision'] === revision || (marker !== '' && known?.['marker'] === marker)) return undefined
   return {
     revision,
@@ -60,21 +61,22 @@ export async function fetch (source: S3Source, { known, signal, env }: FetchOpti
       async read (files, use) {
         await pLimit(MAX_DOWNLOADS).map(files, async (file) => {
           const { path, id, size } = file.entry
-          const bytes = await readBody(await bucket.get(source.prefixPath + path, id), MAX_FILE_BYTES)
-          if (bytes.length !== size) throw changedError()
+          const answer = await ask(source.prefixPath + path, {}, { 'if-match': id }, [404, 412])
+          const bytes = await readBody(answer, MAX_FILE_BYTES)
+          if (answer.status !== 200 || bytes.length !== size) throw changedError()
           await use(file, bytes)
         })
       }
     },
     // During an upload, or if the service cuts it, a listing may show half a state, so it is compared once more.
     async confirm () {
-      if ((await listBucket(bucket, source)).revision !== revision) throw changedError()
+      if ((await listBucket(ask, source)).revision !== revision) throw changedError()
     }
   }
 }
 
-async function listBucket (bucket: Bucket, { prefixPath: prefix, marker: markerKey }: S3Source) {
-  const objects = await bucket.list(prefix)
+async function listBucket (ask: Ask, { prefixPath: prefix, marker: markerKey }: S3Source) {
+  const objects = await listObjects(ask, prefix)
   const marker = objects.find(({ key }) => key === `${prefix}${markerKey ?? ''}`)
   if (markerKey !== undefined && marker === undefined) {
     throw new SourceError('not_found', 'the marker is not in the bucket')
@@ -102,7 +104,7 @@ async function listBucket (bucket: Bucket, { prefixPath: prefix, marker: markerK
  * Opens a bucket of any service that speaks the protocol of S3, for reading. Credentials come from the settings, else
  * from the usual variables; without any, requests are not signed.
  */
-export async function openBucket (source: S3Source, env: Environment, signal: AbortSignal) {
+async function openBucket (source: S3Source, env: Environment, signal: AbortSignal) {
   const { region = env['AWS_REGION'] || 'us-east-1', auth = {}, bucket, endpoint } = source
   const base = new URL(endpoint ?? `https://s3.${region}.amazonaws.com/`)
   base.pathname = `${base.pathname.replace(/\/$/, '')}/${bucket}/`
@@ -114,47 +116,16 @@ export async function openBucket (source: S3Source, env: Environment, signal: Ab
     ? new AwsClient({ accessKeyId, secretAccessKey, ...sessionToken && { sessionToken }, service: 's3', region })
     : undefined
 
-  return {
-    /** Lists all objects below a prefix, sorted by key. */
-    async list (prefix: string): Promise<readonly StoredObject[]> {
-      const objects: StoredObject[] = []
-      let bytes = 0
-      for (let token: string | undefined = ''; token !== undefined;) {
-        const url = new URL(base)
-        const query = { 'list-type': '2', 'encoding-type': 'url', prefix, ...token && { 'continuation-token': token } }
-        for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value)
-        const page = await readBody(await ask(url, {}), MAX_LISTING_BYTES)
-        bytes += page.length
-        const { found, next } = parsePage(page.toString())
-        if (next === token || found.some(({ key }) => !key.startsWith(prefix))) {
-          throw badAnswer('the listing of the bucket does not match the request')
-        }
-        objects.push(...found)
-        if (bytes > MAX_LISTING_BYTES || objects.length > MAX_OBJECTS) {
-          const limits = `${MAX_OBJECTS} objects, or a listing of more than ${MAX_LISTING_BYTES} bytes`
-          throw new SourceError('too_large', `the bucket has more than ${limits}, below the prefix`)
-        }
-        token = next
-      }
-      return objects.sort((a, b) => compareCodePoints(a.key, b.key))
-    },
-
-    /** @throws SourceError if the object has another ETag */
-    async get (key: string, etag: string): Promise<HttpAnswer> {
-      const url = new URL(base)
-      url.pathname += encodePath(key)
-      const answer = await ask(url, { 'if-match': etag }, [404, 412])
-      if (answer.status === 200) return answer
-      answer.body.destroy()
-      throw changedError()
-    }
-  }
-
-  async function ask ({ href: url }: URL, headers: Record<string, string>, accept: number[] = []): Promise<HttpAnswer> {
+  return async (
+    key: string, query: RequestHeaders, headers: RequestHeaders = {}, accept: readonly number[] = []
+  ): Promise<HttpAnswer> => {
+    const url = new URL(base)
+    url.pathname += encodePath(key)
+    for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value)
     // The signature covers all headers, so all of them are credentials, and another host gets none.
-    const signed = await client?.sign(url, { headers })
+    const signed = await client?.sign(url.href, { headers })
     const own = signed === undefined ? { headers } : { credentials: Object.fromEntries(signed.headers) }
-    const answer = await send({ url, env, signal, accept: [...accept, ...REFUSALS], ...own })
+    const answer = await send({ url: url.href, env, signal, accept: [...accept, ...REFUSALS], ...own })
     if (!REFUSALS.includes(answer.status)) return answer
     const body = await readBody(answer, MAX_REFUSAL_BYTES).catch(() => Buffer.alloc(0))
     signal.throwIfAborted()
@@ -163,6 +134,28 @@ export async function openBucket (source: S3Source, env: Environment, signal: Ab
     const { code, message } = statusError(answer.status, answer.headers, client !== undefined)
     throw new SourceError(code, reason === undefined ? message : `the host refuses the request: ${reason}`)
   }
+}
+
+/** Lists all objects below a prefix, sorted by key. */
+async function listObjects (ask: Ask, prefix: string): Promise<readonly StoredObject[]> {
+  const objects: StoredObject[] = []
+  let bytes = 0
+  for (let token: string | undefined = ''; token !== undefined;) {
+    const query = { 'list-type': '2', 'encoding-type': 'url', prefix, ...token && { 'continuation-token': token } }
+    const page = await readBody(await ask('', query), MAX_LISTING_BYTES)
+    bytes += page.length
+    const { found, next } = parsePage(page.toString())
+    if (next === token || found.some(({ key }) => !key.startsWith(prefix))) {
+      throw badAnswer('the listing of the bucket does not match the request')
+    }
+    objects.push(...found)
+    if (bytes > MAX_LISTING_BYTES || objects.length > MAX_OBJECTS) {
+      const limits = `${MAX_OBJECTS} objects, or a listing of more than ${MAX_LISTING_BYTES} bytes`
+      throw new SourceError('too_large', `the bucket has more than ${limits}, below the prefix`)
+    }
+    token = next
+  }
+  return objects.sort((a, b) => compareCodePoints(a.key, b.key))
 }
 
 /** @throws SourceError if the page contradicts itself: a listing that ends too early would remove skills */

@@ -1,7 +1,7 @@
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { createRepository, type Repository, skillFiles, startGitHost, startTeam } from '../../helper/git.ts'
+import { createRepository, type Repository, skillFiles, startGitHost } from '../../helper/git.ts'
 import { skillText } from '../../helper/skills.ts'
 import { openSources, sourceAt } from '../../helper/sources.ts'
 
@@ -27,13 +27,14 @@ t.test('K84: a hostile tree is refused as a whole, named, and the commit before 
   const { repository, sources, skills, status, first, stateDir } = await openGood(t)
   const file = blob(repository, skillText('evil'))
   const good = repository.git(['rev-parse', `${first}:skills`])
+  let deep = tree(repository, `100644 blob ${file}\tSKILL.md`)
+  for (let depth = 0; depth < 24; depth++) deep = tree(repository, `040000 tree ${deep}\td`)
   const table: ReadonlyArray<readonly [what: string, lines: readonly string[]]> = [
     ['a repository in the tree', [`040000 tree ${tree(repository, `100644 blob ${file}\tconfig`)}\t.git`]],
     ['a name for it on Windows', [`040000 tree ${tree(repository, `100644 blob ${file}\tconfig`)}\tGIT~1`]],
     ['a name for it on macOS', [`040000 tree ${tree(repository, `100644 blob ${file}\tconfig`)}\t.g\u200cit`]],
     ['a way up', [`100644 blob ${file}\t..`]],
-    ['too deep',
-      [`040000 tree ${Array.from({ length: 24 }).reduce<string>((inner) => tree(repository, `040000 tree ${inner}\td`), tree(repository, `100644 blob ${file}\tSKILL.md`))}\tdeep`]],
+    ['too deep', [`040000 tree ${deep}\tdeep`]],
     ['a name of 4 KB', [`100644 blob ${file}\t${'n'.repeat(4_000)}`]]
   ]
   for (const [what, lines] of table) {
@@ -53,27 +54,27 @@ t.test('K84: what no disk can hold is refused and named where it lies in a skill
   'nothing elsewhere', async (t) => {
   const { repository, sources, skills, status, first } = await openGood(t)
   const file = blob(repository, skillText('evil'))
-  const link = (target: string | Buffer) => `120000 blob ${blob(repository, target)}\tbad`
-  for (const [what, line] of [
-    ['a long name', `100644 blob ${file}\t${'n'.repeat(256)}`],
-    ['a long name of a folder', `040000 tree ${tree(repository, `100644 blob ${file}\tx`)}\t${'é'.repeat(130)}`],
-    ['a link without a target', link('')],
-    ['a link with a NUL', link(Buffer.from('a\0b'))],
-    ['a long link', link('x'.repeat(4_096))],
-    ['a longer link', link('x'.repeat(5_000))]
-  ] as const) {
-    repository.commitTree(
-      [`040000 tree ${tree(repository, `040000 tree ${tree(repository, `100644 blob ${file}\tSKILL.md`, line)}\tevil`)}\tskills`])
-    await sources.sync()
-    const name = /\t(.*)$/.exec(line)?.[1]?.slice(0, 20) ?? ''
-    t.match(status(),
-      { state: 'stale', revision: `main@sha1:${first}`, error: { code: 'refused_tree', message: name } }, what)
-    repository.commitTree([line, `040000 tree ${repository.git(['rev-parse', `${first}:skills`])}\tskills`])
-    await sources.sync()
-    t.match(status(), { state: 'ok' }, `${what}, beside the skills`)
-    repository.git(['update-ref', 'refs/heads/main', first])
-    await sources.sync()
+  const link = (target: string | Buffer, name: string) => `120000 blob ${blob(repository, target)}\t${name}`
+  const good = `040000 tree ${repository.git(['rev-parse', `${first}:skills`])}\tskills`
+  const lines: Readonly<Record<string, string>> = {
+    'a long name': `100644 blob ${file}\t${'n'.repeat(256)}`,
+    'a long name of a folder': `040000 tree ${tree(repository, `100644 blob ${file}\tx`)}\t${'é'.repeat(130)}`,
+    'a link without a target': link('', 'empty'),
+    'a link with a NUL': link(Buffer.from('a\0b'), 'nul'),
+    'a long link': link('x'.repeat(4_096), 'long'),
+    'a longer link': link('x'.repeat(5_000), 'longer')
   }
+  for (const [what, line] of Object.entries(lines)) {
+    const evil = tree(repository, `100644 blob ${file}\tSKILL.md`, line)
+    repository.commitTree([`040000 tree ${tree(repository, `040000 tree ${evil}\tevil`)}\tskills`])
+    await sources.sync()
+    const message = /\t(.*)$/.exec(line)?.[1]?.slice(0, 20) ?? ''
+    const error = { code: 'refused_tree', message }
+    t.match(status(), { state: 'stale', revision: `main@sha1:${first}`, error }, what)
+  }
+  repository.commitTree([...Object.values(lines), good])
+  await sources.sync()
+  t.match(status(), { state: 'ok' }, 'next to the skills')
   t.strictSame(await skills.list(), ['good'])
 })
 
@@ -83,12 +84,13 @@ t.test('K4, K84: odd but honest trees are served, and what is no skill is named'
   const skill = (name: string, ...more: readonly string[]) =>
     `040000 tree ${tree(repository, `100644 blob ${main(name)}\tSKILL.md`, ...more)}`
   const link = (target: string) => `120000 blob ${blob(repository, target)}`
-  repository.commitTree([`040000 tree ${tree(
-    repository,
-    `${skill('a', `${link('/etc/passwd')}\tabsolute`, `${link('../../../../etc/passwd')}\tup`, `${link('SKILL.md')}\tinside`, `160000 commit ${'a'.repeat(40)}\tmodule`, `100755 blob ${main('x')}\tnew\nline`, `100644 blob ${main('x')}\tback\\slash`, `100644 blob ${main('x')}\tend `)}\ta`,
-    `${skill('B')}\tB`, `${skill('b')}\tb`, `${skill('x')}\tbad\nname`, `${skill('x')}\t\u202egnp`,
-    `${link('../../outside')}\tfar`, `${link('/opt/skills/gone')}\tinstalled`, `${link('a')}\tnear`
-  )}\tskills`])
+  const a = skill('a', `${link('/etc/passwd')}\tabsolute`, `${link('../../../../etc/passwd')}\tup`,
+    `${link('SKILL.md')}\tinside`, `160000 commit ${'a'.repeat(40)}\tmodule`, `100755 blob ${main('x')}\tnew\nline`,
+    `100644 blob ${main('x')}\tback\\slash`, `100644 blob ${main('x')}\tend `)
+  const all = tree(repository, `${a}\ta`, `${skill('B')}\tB`, `${skill('b')}\tb`, `${skill('x')}\tbad\nname`,
+    `${skill('x')}\t\u202egnp`, `${link('../../outside')}\tfar`, `${link('/opt/skills/gone')}\tinstalled`,
+    `${link('a')}\tnear`)
+  repository.commitTree([`040000 tree ${all}\tskills`])
   await sources.sync()
   t.strictSame(status().state, 'ok', JSON.stringify(status().error))
   t.strictSame((await skills.list()).filter((name) => ['a', 'B', 'b', 'near', 'far'].includes(name)),
@@ -209,27 +211,4 @@ t.test('K84: over SSH, with a key, known hosts and nothing of the user, and no o
     `UserKnownHostsFile=${knownHostsFile}`, 'IdentitiesOnly=yes', '2222', 'git@host.example']) {
     t.ok(given.includes(expected), `${expected} in ${given.join(' ')}`)
   }
-})
-
-t.test('K84: a token is in no argument of a process', async (t) => {
-  const { host, address } = await startTeam(t)
-  const secretFile = join(t.testdirName, 'token')
-  writeFileSync(secretFile, 'hunter22-token\n')
-  const seen: string[] = []
-  host.fault = (request) => {
-    t.match(request.headers.authorization, /^Basic /)
-    for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
-      try {
-        seen.push(readFileSync(`/proc/${pid}/cmdline`, 'utf8'))
-      } catch {
-        // Ended meanwhile.
-      }
-    }
-    return false
-  }
-  await openSources(t, [sourceAt(address, { auth: { secretFile } })])
-  t.ok(seen.some((line) => line.includes('git-remote-http') || line.includes('fetch')), 'git was running')
-  t.notOk(
-    seen.some((line) =>
-      line.includes('hunter22') || line.includes(Buffer.from('x-access-token:hunter22-token').toString('base64'))))
 })

@@ -55,8 +55,8 @@ t.test('K84: over HTTP, by branch, tag and commit; a pinned commit stays', async
   const host = await startGitHost(t, join(repository.path, '..'))
   const base = `git+${host.url}/team.git`
   const { sources, skills } = await openSources(t, [
-    sourceAt(`${base}#v1`), sourceAt(`${base}#feature/x`), sourceAt(`${base}#${first}`), sourceAt(base,
-      { ref: 'feature/x', path: 'skills' })
+    sourceAt(`${base}#v1`), sourceAt(`${base}#feature/x`), sourceAt(`${base}#${first}`),
+    sourceAt(base, { ref: 'feature/x', path: 'skills' })
   ])
   t.strictSame(sources.status.map(({ revision }) => revision),
     [`v1@sha1:${first}`, `feature/x@sha1:${second}`, `sha1:${first}`, `feature/x@sha1:${second}`])
@@ -93,23 +93,38 @@ t.test('K84: nothing new costs one question', async (t) => {
   const { sources } = await openSources(t, [sourceAt(address)])
   const before = host.requests.length
   await sources.sync()
-  t.ok(host.requests.slice(before).every(({ url }) => !url?.includes('git-receive-pack')))
   t.ok(host.requests.length - before <= 2, 'refs only')
 })
 
-t.test('K84: a token reaches its host in a header, and no redirect, log, status or stored file', async (t) => {
+/** The command lines of all processes. */
+function commandLines (): string[] {
+  return readdirSync('/proc').filter((name) => /^\d+$/.test(name)).flatMap((pid) => {
+    try {
+      return readFileSync(`/proc/${pid}/cmdline`, 'utf8')
+    } catch {
+      return [] // It has ended meanwhile.
+    }
+  })
+}
+
+t.test('K84: a token reaches its host in a header, and no argument of a process, redirect, log, status or ' +
+  'stored file', async (t) => {
   const { repository, host, address } = await startTeam(t)
   const thief = await startGitHost(t, join(repository.path, '..'))
   const secretFile = join(t.testdirName, 'token')
   writeFileSync(secretFile, 'hunter22-token\n')
   const expected = `Basic ${Buffer.from('x-access-token:hunter22-token').toString('base64')}`
+  const seen: string[] = []
   host.fault = (request, response) => {
+    seen.push(...commandLines())
     if (request.headers.authorization === expected) return false
     response.writeHead(401, { 'www-authenticate': 'Basic realm="git"' }).end()
     return true
   }
   const { sources, status, log, stateDir } = await openSources(t, [sourceAt(address, { auth: { secretFile } })])
   t.match(status(), { state: 'ok', skills: 1 })
+  t.ok(seen.some((line) => line.includes('git-remote-http') || line.includes('fetch')), 'git was running')
+  t.notOk(seen.some((line) => line.includes('hunter22') || line.includes(expected.slice('Basic '.length))))
 
   host.fault = (request, response) => {
     response.writeHead(301, { location: `${thief.url}${request.url ?? ''}` }).end()
@@ -119,7 +134,6 @@ t.test('K84: a token reaches its host in a header, and no redirect, log, status 
   t.match(status(), { state: 'stale', error: { code: 'redirected' } })
   t.equal(thief.requests.length, 0)
 
-  host.fault = undefined
   writeFileSync(secretFile, 'wrong-hunter22')
   host.fault = (_, response) => {
     response.writeHead(401, { 'www-authenticate': 'Basic realm="git"' }).end('hunter22-token')
@@ -200,17 +214,13 @@ const FAILURES: ReadonlyArray<{ readonly code: string, readonly stderr: string }
   { code: 'unreachable', stderr: 'remote: fatal: No space left on device\nfatal: early EOF\n' },
   { code: 'unreachable', stderr: `ssh: connect to host git.example port 22: Permission denied\n${FAILED}` },
   { code: 'unreachable', stderr: `ssh: connect to host git.example port 22: Connection timed out\n${FAILED}` },
-  {
-    code: 'unreachable',
-    stderr: 'fatal: unable to access \'https://h/\': Failed to connect to h port 443: ' +
-    'Permission denied'
-  },
+  { code: 'unreachable', stderr: 'fatal: unable to access \'https://h/\': Failed to connect to h: Permission denied' },
   { code: 'unreachable', stderr: 'fatal: unable to access \'https://h/\': Could not resolve host: h\n' },
   { code: 'refused_tree', stderr: `error: object 4b825dc: hasDotgit\nfatal: fsck error in packed object\n${UNPACKED}` },
   { code: 'refused_tree', stderr: `fatal: pack has bad object at offset 12: inflate returned -3\n${UNPACKED}` },
   { code: 'auth_failed', stderr: `fatal: detected dubious ownership in repository at '/srv/team.git'\n${FAILED}` },
   { code: 'auth_failed', stderr: `remote: cannot connect to backend: permission denied\n${FAILED}` },
-  { code: 'auth_failed', stderr: `Load key "/run/key": Permission denied\ngit@h: Permission denied (publickey).\n${FAILED}` },
+  { code: 'auth_failed', stderr: `Load key "/k": Permission denied\ngit@h: Permission denied (publickey).\n${FAILED}` },
   { code: 'host_key', stderr: `Host key verification failed.\n${FAILED}` },
   { code: 'too_large', stderr: 'fatal: Out of memory, realloc failed' }
 ]
@@ -278,9 +288,7 @@ t.test('K84: git gets the proxies, the authorities and the agent for keys of the
   const run = async (command: string, env: NodeJS.ProcessEnv = {}): Promise<string> => (await runGit({
     args: ['-c', `alias.run=!${command}`, 'run'],
     signal: AbortSignal.timeout(60_000),
-    env: {
-      PATH: process.env['PATH'], ...env
-    }
+    env: { PATH: process.env['PATH'], ...env }
   }, wholeOutput)).toString().trim()
   const shown = async (env: NodeJS.ProcessEnv): Promise<Record<string, string>> => {
     const output = await run('env', env)

@@ -1,13 +1,14 @@
-import { writeFileSync } from 'node:fs'
+import { cpSync, writeFileSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
+import { gzipSync } from 'node:zlib'
 import t, { type Test } from 'tap'
 import { sha256 } from '../../../src/core/shared/digest.ts'
 import { readConfigFile } from '../../../src/config/config-file.ts'
 import { DISCOVERY_SCHEMA_ID } from '../../../src/schemas/well-known.ts'
 import { zipOfTexts } from '../../helper/archives.ts'
+import { buildService } from '../../helper/build.ts'
 import { runHere } from '../../helper/command-line.ts'
 import { type FaultServer, serveFolder, startServer } from '../../helper/fault-server.ts'
 import { startProcess } from '../../helper/process.ts'
@@ -62,9 +63,10 @@ function publish (site: Site, name: string, body: string | Buffer = skillText(na
 t.test('K87: a mirror of a service has its skills, byte for byte, and so has a mirror of the mirror', async (t) => {
   const examples = await startManager(t, [EXAMPLES])
   const names = await examples.list()
-  const origin = await startProcess(t, { args: [EXAMPLES] })
+  const copyExamples = (folder: string): void => { cpSync(EXAMPLES, join(folder, 'skills'), { recursive: true }) }
+  const origin = await buildService(t, { options: { prepare: copyExamples } })
   const mirror = await startProcess(t, {
-    args: ['--state-dir', join(t.testdir(), 'mirror'), `well-known+${origin.url}`]
+    args: ['--state-dir', join(t.testdirName, 'mirror'), `well-known+${origin.url}`]
   })
   await until(async () => (await fetch(`${mirror.url}/readyz`)).status === 200)
   const { skills, status } = await openSources(t, [sourceAt(`well-known+${mirror.url}`)],
@@ -105,9 +107,9 @@ t.test('K87: an index of version 0.1.0 is read file by file', async (t) => {
   site.files.set(`${folder}/a/SKILL.md`, skillText('a')).set(`${folder}/a/b%20c.md`, 'one')
   site.files.set(`${folder}/index.json`, JSON.stringify({
     skills: [
-      { name: 'a', description: 'x', files: ['SKILL.md', 'b c.md'] }, { name: 'up', files: ['SKILL.md', '../x'] }, {
-        name: 'none', files: ['x']
-      }
+      { name: 'a', description: 'x', files: ['SKILL.md', 'b c.md'] },
+      { name: 'up', files: ['SKILL.md', '../x'] },
+      { name: 'none', files: ['x'] }
     ]
   }))
   const { sources, skills, status } = await openSources(t, [sourceAt(`well-known+${site.url}/team/`)])
@@ -144,15 +146,10 @@ t.test('K87: one bad entry is left out and named, and the rest is published', as
     { title: 'an address with nothing', reason: 'not_found', entry: { url: '/nothing' } },
     { title: 'a text as an archive', reason: 'bad_package', entry: { type: 'archive' } },
     { title: 'an archive with a folder at its top', reason: 'bad_package', body: zipOfTexts([['w/SKILL.md', body]]) },
-    { title: 'a link that leads out', reason: 'bad_package', body: zip(['l', '../../x', 0o120777]) },
     { title: 'a path that leads out', reason: 'bad_package', body: zip(['../x', 'x']) },
-    { title: 'a repository', reason: 'bad_package', body: zip(['.git/config', 'x']) },
     { title: 'too deep', reason: 'bad_package', body: zip([`${'d/'.repeat(19)}x`, 'x']) },
-    { title: 'a name that no disk can hold', reason: 'bad_package', body: zip(['n'.repeat(300), 'x']) },
     { title: 'a file that is a folder', reason: 'bad_package', body: zip(['a', 'x'], ['a/b', 'x']) },
-    ...[204, 401, 429, 500].map((code) =>
-      ({ title: `status ${code}`, reason: 'unreachable', answer: status(code) })),
-    { title: 'status 410', reason: 'not_found', answer: status(410) },
+    ...[401, 500].map((code) => ({ title: `status ${code}`, reason: 'unreachable', answer: status(code) })),
     { title: 'a connection that ends', reason: 'unreachable', answer: (response) => { response.destroy() } },
     { title: 'silence', reason: 'unreachable', answer: () => {} },
     {
@@ -174,8 +171,7 @@ t.test('K87: one bad entry is left out and named, and the rest is published', as
       title: 'gzip that is damaged',
       reason: 'unreachable',
       answer: (response) => {
-        response.writeHead(200, { 'content-encoding': 'gzip' }).end(
-          gzipSync(body).subarray(0, 20))
+        response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync(body).subarray(0, 20))
       }
     }
   ]
@@ -215,29 +211,24 @@ t.test('K87: a host that has index 0.1.0 only may answer the other address in an
   }
   const sends = (status: number, text = '') =>
     (response: ServerResponse): void => { response.writeHead(status).end(text) }
-  const coded = (coding: string,
-    encode: (text: string) => Buffer) => (response: ServerResponse, text: string): void => {
-    response.writeHead(200, { 'content-encoding': coding }).end(encode(text))
-  }
   const habits: readonly Habit[] = [
     ...[204, 401, 403, 410].map((status) => ({ title: `status ${status}`, first: sends(status) })),
     { title: 'a page', first: sends(200, '<!doctype html><title>Not found</title>') },
     { title: 'nothing', first: sends(200) },
     { title: 'null', first: sends(200, 'null') },
-    { title: 'another JSON object', first: sends(200, '{"error":"not found"}') },
     { title: 'a list that is none', first: sends(200, '{"skills":{}}') },
     {
       title: 'a sign-in elsewhere',
       first: (response) => { response.writeHead(302, { location: 'https://example.org/' }).end() }
     },
     { title: 'a byte order mark', second: (response, text) => { response.end(`\ufeff${text}`) } },
-    { title: 'gzip', second: coded('gzip', gzipSync) },
-    { title: 'br', second: coded('br', brotliCompressSync) },
-    { title: 'deflate', second: coded('Deflate', deflateSync) },
+    {
+      title: 'gzip',
+      second: (response, text) => { response.writeHead(200, { 'content-encoding': 'GZIP' }).end(gzipSync(text)) }
+    },
     { title: 'no index at all', second: sends(404), error: 'not_found' },
     { title: 'pages everywhere', first: sends(200, '<html>'), second: sends(200, '<html>'), error: 'bad_answer' },
     { title: 'refusals everywhere', first: sends(403), second: sends(404), error: 'auth_failed' },
-    { title: 'status 500', first: sends(500), error: 'unreachable' },
     { title: 'status 503', first: sends(503), error: 'unreachable' },
     { title: 'silence', first: () => {}, error: 'timeout' }
   ]
@@ -307,7 +298,6 @@ t.test('K85 K87: a site that is hostile, or goes away, leaves what was good befo
     ['too_large', (_, response) => { endless(response) }],
     ['bad_answer', (_, response) => { response.end('['.repeat(100)) }],
     ['bad_answer', (_, response) => { response.end('<html>') }],
-    ['bad_answer', (_, response) => { response.end('{"skills":{}}') }],
     ['bad_answer', (_, response) => { response.end('{"skills":[{"name":"a"}]}') }],
     ['not_found', (_, response) => { response.end('{"$schema":"https://example.org/9","skills":[]}') }],
     ['redirected', (_, response) => { response.writeHead(302, { location: 'https://example.org/' }).end() }],
