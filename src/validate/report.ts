@@ -3,9 +3,16 @@ import { encodePath } from '../core/shared/paths.ts'
 import type { CatalogSkill, Finding, FindingSeverity } from '../core/shared/skill.ts'
 import { counted, grouped, printable } from '../core/shared/text.ts'
 import { readPackageVersion } from '../operator/package-files.ts'
-import type { TargetName, TargetVerdict, TokenEstimate } from '../verdicts/index.ts'
-import { listedTokens, roundTokens } from '../verdicts/tokens.ts'
-import { FINDINGS } from './findings.ts'
+import { TRUST_FINDINGS } from '../trust/findings.ts'
+import type { TargetVerdict } from '../verdicts/client-verdicts.ts'
+import { FINDINGS as VERDICT_FINDINGS } from '../verdicts/findings.ts'
+import type { TargetName } from '../verdicts/targets.ts'
+import { listedTokens, roundTokens, type TokenEstimate } from '../verdicts/tokens.ts'
+
+/** Every kind of finding of the whole program. docs/findings.md lists them. */
+export const FINDINGS = { ...VERDICT_FINDINGS, ...TRUST_FINDINGS } as const
+
+export type FindingCode = keyof typeof FINDINGS
 
 export const SEVERITIES: readonly FindingSeverity[] = ['error', 'warning', 'info']
 export const FAIL_ON = ['error', 'warning', 'info', 'never'] as const

@@ -198,7 +198,7 @@ t.test('K79: what fails is chosen', async (t) => {
   t.equal((await run(cwd, '--target', 'vscode')).code, 0, 'a warning')
   t.equal((await run(cwd, '--target', 'vscode', '--max-warnings', '0')).code, 1)
   t.equal((await run(cwd, '--target', 'vscode', '--fail-on', 'warning')).code, 1)
-  t.match((await run(cwd, '--target', 'spec,codex,vscode,gh')).out,
+  t.match((await run(cwd, '--target', 'spec,codex,vscode,gh-skill')).out,
     'skills/bad: spec refused, codex ok, vscode warned, gh-skill refused\n')
   t.equal((await run(cwd, '--target', 'codex', '--quiet')).out.includes('name_folder_mismatch'), false)
   t.match(await run(cwd, '--target', 'codex', '--baseline', 'base.json', '--write-baseline'), {
@@ -216,7 +216,7 @@ t.test('K79: a file next to the skills has the choices of a project', async (t) 
     t.match(await run(cwd, path), { code: 1, out: /skills\/bad: codex ok, vscode warned\n/ }, path)
   }
   t.equal((await run(cwd, '--fail-on', 'error')).code, 0, 'a flag beats it')
-  t.match((await run(cwd, '--target', 'gh')).out, /gh-skill refused/)
+  t.match((await run(cwd, '--target', 'gh-skill')).out, /gh-skill refused/)
   writeFileSync(file, 'targets: [vscode]\nmax_warnings: 0\n')
   t.equal((await run(cwd)).code, 1)
   t.equal((await run(cwd, '--max-warnings', '1')).code, 0)
