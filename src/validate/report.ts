@@ -15,8 +15,7 @@ export const FINDINGS = { ...VERDICT_FINDINGS, ...TRUST_FINDINGS } as const
 export type FindingCode = keyof typeof FINDINGS
 
 export const SEVERITIES: readonly FindingSeverity[] = ['error', 'warning', 'info']
-export const FAIL_ON = ['error', 'warning', 'info', 'never'] as const
-export type FailOn = typeof FAIL_ON[number]
+export type FailOn = FindingSeverity | 'never'
 
 export interface SkillReport {
   /** Path of the skill's folder in the report, with `/` between segments. */
