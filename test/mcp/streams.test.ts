@@ -312,7 +312,7 @@ t.test('hostile requests', async (t) => {
         -32020],
       ['a name header that differs', modernRequest(call, { 'mcp-name': 'list_skills' }), 400, -32020],
       ['no Accept for a stream', legacy(ping, { accept: 'application/json' }), 406, -32000],
-      ['parameters of a wrong type', modernRequest({ method: 'resources/directory/read', params: { uri: 5 } }), 200,
+      ['parameters of a wrong type', modernRequest({ method: 'skills/get', params: { uri: 5 } }), 200,
         -32602],
       ['no parameters', modernRequest({ method: 'skills/get' }), 200, -32602],
       ['a filter that is none', modernRequest({ method: 'subscriptions/listen', params: { notifications: 5 } }), 200,
@@ -365,8 +365,7 @@ t.test('Origin', async (t) => {
 t.test('K65: answers to clients of the newer revision are for nobody else', async (t) => {
   const { url } = await buildService(t, { files: FILES })
   for (const [method, params] of [
-    ['skills/list', {}], ['skills/get', { uri: 'skill://demo/SKILL.md' }],
-    ['resources/directory/read', { uri: 'skill://demo' }]
+    ['skills/list', {}], ['skills/get', { uri: 'skill://demo/SKILL.md' }]
   ] as const) {
     const [modern, old] = [modernRequest({ method, params }), legacy({ jsonrpc: '2.0', id: 1, method, params })]
     t.match(await send(url, modern), { body: { result: { ttlMs: 0, cacheScope: 'private' } } }, method)
