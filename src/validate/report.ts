@@ -1,4 +1,5 @@
 import { basename } from 'node:path/posix'
+import { styleText } from 'node:util'
 import { encodePath } from '../core/shared/paths.ts'
 import type { CatalogSkill, Finding, FindingSeverity } from '../core/shared/skill.ts'
 import { counted, grouped, printable } from '../core/shared/text.ts'
@@ -69,10 +70,7 @@ function positionOf (report: SkillReport, { file, line = 1, column }: Finding) {
   return { file: fileOf(report, file ?? basename(report.skill.metadata.path)), line, column }
 }
 
-const PLAIN = '\u001B[0m'
-const COLORS: Readonly<Record<FindingSeverity | 'dim', string>> = {
-  error: '\u001B[31m', warning: '\u001B[33m', info: '\u001B[36m', dim: '\u001B[2m'
-}
+const STYLES = { error: 'red', warning: 'yellow', info: 'cyan', dim: 'dim' } as const
 const MAX_NAMED_CLIENTS = 3
 
 /** Writes text for people: a line for each finding, its fix below, and the totals last. */
@@ -80,8 +78,8 @@ function reportText ({ print, targets, hasColor }: ReporterOptions): Reporter {
   const explained = new Set<string>()
   let listed = 0
   let only: TokenEstimate | undefined
-  const paint = (color: keyof typeof COLORS, text: string): string =>
-    hasColor ? `${COLORS[color]}${text}${PLAIN}` : text
+  const paint = (style: keyof typeof STYLES, text: string): string =>
+    hasColor ? styleText(STYLES[style], text, { validateStream: false }) : text
 
   function describe (report: SkillReport, found: Finding): string {
     const { severity, code, message, fix, file, line, column = 1, targets: clients = [] } = found
