@@ -4,7 +4,7 @@ import { createTwoFilesPatch } from 'diff'
 import { type Document, isMap, isScalar, isSeq, type ParsedNode, parseDocument, visit, type YAMLMap } from 'yaml'
 import { replaceFile } from '../operator/files.ts'
 import { locateFrontmatter } from '../core/format/fences.ts'
-import { isValidName, misspeltFields, nameAsYaml } from '../core/format/fields.ts'
+import { isValidName, nameAsYaml } from '../core/format/fields.ts'
 import { preventsUse } from '../core/format/findings.ts'
 import { parseFrontmatter, quotePlainValues } from '../core/format/frontmatter.ts'
 import { decodeUtf8 } from '../core/read/decode.ts'
@@ -34,7 +34,7 @@ type Edit = readonly [start: number, end: number, text: string]
 /** Returns edits that are certain, and the values of the frontmatter after them; undefined if there are none. */
 type Fix = (fields: Fields, folder: string) => { edits: readonly Edit[], values: Frontmatter } | undefined
 
-const FIXES: readonly Fix[] = [quoteImplicitTypes, renameFields, writeName, joinTools]
+const FIXES: readonly Fix[] = [quoteImplicitTypes, writeName, joinTools]
 
 /** Fixes what is certain in the text of a main file. `left` is the reason if its frontmatter was not changed. Pure. */
 export function fixText (text: string, folder: string): { readonly text: string, readonly left?: string } {
@@ -127,17 +127,6 @@ function quoteImplicitTypes ({ document, values }: Fields): ReturnType<Fix> {
     }
   })
   return { edits, values }
-}
-
-/** Renames misspelt fields of the format. */
-function renameFields ({ values, items }: Fields): ReturnType<Fix> {
-  const right = misspeltFields(values)
-  const edits = items.flatMap(({ key }): Edit[] => {
-    const text = isScalar(key) ? right.get(String(key.value)) : undefined
-    return text === undefined ? [] : [[key.range[0], key.range[1], text]]
-  })
-  const entries = Object.entries(values).map(([name, value]) => [right.get(name) ?? name, value])
-  return { edits, values: Object.fromEntries(entries) }
 }
 
 /** Sets `name` to the folder's name, if that is valid. */

@@ -105,20 +105,6 @@ t.test('K79: --fix leaves links, large files, other encodings and files that nee
   t.equal(readFileSync(join(cwd, 'plain/SKILL.md'), 'utf8'), 'text\n', 'without frontmatter')
 })
 
-t.test('K79: --fix gives a misspelt field its name where the right one is missing, and leaves it otherwise', (t) => {
-  for (const [before, after = before] of [
-    ['name: demo\nDescription: x\n', 'name: demo\ndescription: x\n'],
-    ['Name: other\ndescription: x\n', 'name: demo\ndescription: x\n'],
-    ['name: demo\nallowed_tools: [Read, Write]\n', 'name: demo\nallowed-tools: Read Write\n'],
-    ['name: demo\nlicence: MIT\ntags: a\n', 'name: demo\nlicense: MIT\ntags: a\n'],
-    ['name: demo\nlicence: MIT\nlicense: MIT\n'],
-    ['name: demo\ndescription: x\nDescription: z\n'],
-    ['name: demo\nmetadat:\n  a: b\n', 'name: demo\nmetadata:\n  a: b\n'],
-    ['name: demo\ncompatability: Node 20\n', 'name: demo\ncompatibility: Node 20\n']
-  ] as const) t.equal(fixText(`---\n${before}---\nBody\n`, 'demo'), `---\n${after}---\nBody\n`, JSON.stringify(before))
-  t.end()
-})
-
 t.test('K79: --fix goes on behind a skill that needs nothing, and its lines steer no terminal', async (t) => {
   const bad = (text: string) => ({ 'SKILL.md': `---\nname: other\ndescription: ${text}\n---\nBody\n` })
   const cwd = t.testdir({ 's\u001b': { a: skill('a'), b: {}, c: bad('a: \u001bc'), d: bad('"') } })

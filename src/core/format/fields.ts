@@ -196,7 +196,7 @@ function rightName (name: string, fields: Iterable<string>): string | undefined 
 }
 
 /** Returns the misspelt fields of a frontmatter with the fields that they stand for, which must be absent. */
-export function misspeltFields (frontmatter: Frontmatter): ReadonlyMap<string, string> {
+function misspeltFields (frontmatter: Frontmatter): ReadonlyMap<string, string> {
   const absent = new Set([...KNOWN_FIELDS].filter((field) => !Object.hasOwn(frontmatter, field)))
   const misspelt = new Map<string, string>()
   for (const name of Object.keys(frontmatter)) {
