@@ -5,14 +5,8 @@ import { PassThrough, Readable } from 'node:stream'
 import type { Client } from '@modelcontextprotocol/client'
 import { type Skill, SkillsClient } from '@modelcontextprotocol/client/ext/skills'
 import t from 'tap'
-import { parseSkillBytes } from '../../src/core/format/main-file.ts'
-import { FileContent } from '../../src/core/read/file-content.ts'
-import { MAX_TEXT_FILE_BYTES } from '../../src/core/shared/limits.ts'
 import { SILENT } from '../../src/core/shared/log.ts'
-import type { CatalogSkill, Manifest, ManifestFile } from '../../src/core/shared/skill.ts'
 import { serveMcpOverStdio } from '../../src/mcp/stdio.ts'
-import { MAX_MCP_LISTED_FILES } from '../../src/verdicts/limits.ts'
-import { checkEligibility, type Eligibility } from '../../src/verdicts/rules/mcp-list.ts'
 import { buildService, type Files, type Service } from '../helper/build.ts'
 import { connectClient, ERAS, modernRequest } from '../helper/mcp.ts'
 import { skill, skills } from '../helper/skills.ts'
@@ -216,7 +210,7 @@ t.test('pages survive changes between them', async (t) => {
   const names = Array.from({ length: 250 }, (_, i) => `skill-${String(i).padStart(3, '0')}`)
   const service = await buildService(t, { files: skills(...names) })
   const client = await connectClient(t, service.url, 'auto')
-  const pages = { resources: 'resources/list', prompts: 'prompts/list' } as const
+  const lists = { resources: 'resources/list', prompts: 'prompts/list', skills: 'skills/list' }
 
   async function follow (method: string, member: string, between: () => void): Promise<string[]> {
     const seen: string[] = []
@@ -235,26 +229,19 @@ t.test('pages survive changes between them', async (t) => {
     return seen
   }
 
-  await t.test('nothing is twice or left out when a name before the cursor goes and one comes', async (t) => {
-    for (const [member, method] of Object.entries({ ...pages, skills: 'skills/list' })) {
+  await t.test('nothing is twice or left out when names up to the cursor go and one comes', async (t) => {
+    for (const [member, method] of Object.entries(lists)) {
+      // The cursor names the last one.
+      const away = ['skill-000', 'skill-199']
       const seen = await follow(method, member, () => {
-        rmSync(join(service.root, 'skill-000'), { recursive: true })
+        for (const name of away) renameSync(join(service.root, name), join(service.root, `.${name}`))
         mkdirSync(join(service.root, 'aaa'))
         writeFileSync(join(service.root, 'aaa/SKILL.md'), document('aaa'))
       })
       t.same(seen, names, method)
       rmSync(join(service.root, 'aaa'), { recursive: true })
-      mkdirSync(join(service.root, 'skill-000'))
-      writeFileSync(join(service.root, 'skill-000/SKILL.md'), document('skill-000'))
+      for (const name of away) renameSync(join(service.root, `.${name}`), join(service.root, name))
     }
-  })
-
-  await t.test('a cursor of a name that is gone goes on behind it', async (t) => {
-    const seen = await follow(
-      'prompts/list', 'prompts', () => { renameSync(join(service.root, 'skill-199'), join(service.root, '.skill-199')) }
-    )
-    t.same(seen, names)
-    renameSync(join(service.root, '.skill-199'), join(service.root, 'skill-199'))
   })
 
   await t.test('a cursor that is none of ours is -32602', async (t) => {
@@ -269,94 +256,6 @@ t.test('pages survive changes between them', async (t) => {
       }
     }
   })
-})
-
-function file (path: string, bytes = 1): ManifestFile {
-  return { path, size_bytes: bytes, media_type: 'text/plain', digest: `sha256:${'0'.repeat(64)}` }
-}
-
-async function check (
-  text: string, files: readonly ManifestFile[] = [file('SKILL.md')], given: Partial<CatalogSkill> = {}
-): Promise<Eligibility> {
-  const bytes = Buffer.from(text)
-  const { frontmatter, summary, findings } = parseSkillBytes(bytes, 'demo')
-  const manifest: Manifest = { skill_name: 'demo', revision: 'sha256:', files }
-  const skill: CatalogSkill = {
-    name: 'demo',
-    metadata: { ...summary, type: 'project', skillPath: '/skills/demo', path: '/skills/demo/SKILL.md' },
-    frontmatter,
-    findings,
-    valid: findings.every(({ severity }) => severity !== 'error'),
-    ...given
-  }
-  return await checkEligibility(skill, manifest, new FileContent(bytes))
-}
-
-/** The main file of a skill that is fine, with these lines in its frontmatter. */
-function withLines (...lines: readonly string[]): string {
-  return `---\nname: demo\ndescription: A demo\n${lines.map((line) => `${line}\n`).join('')}---\n# Demo\n`
-}
-
-async function codes (text: string, files?: readonly ManifestFile[]): Promise<readonly string[]> {
-  return (await check(text, files)).findings.map(({ code }) => code)
-}
-
-t.test('nothing is said of a skill that is listed', async (t) => {
-  for (const text of [
-    withLines(), withLines().replaceAll('\n', '\r\n'), `\uFEFF${withLines()}`,
-    withLines('license: "MIT"', "x: 'it''s'", '# comment', '', 'version: 1.0.0', 'count: 3', 'on: yes # comment'),
-    withLines('metadata:', '  author: someone', '  version: "1.0"', 'compatibility: Needs Python'),
-    withLines('allowed-tools: [Read, "Bash(git status)", Bash(git:*)]', 'empty: []',
-      'json: {"a": {"b": [1, true, null]}}'),
-    withLines('tools:', '- Read', 'nested:', '  - name: a', '    value: b', '  -', '    c: d', '  - - x', '    - y'),
-    withLines('notes: |', '  a: b', '    deeper', '', '  # no comment', 'folded: >-', '  one', '  two', 'list:',
-      '  - |', '    x'),
-    withLines('long: goes on', '  in the next line', '  and one more', 'below:', '  is its value')
-  ]) t.same(await codes(text), [], text)
-})
-
-t.test('each reason has its code, a sentence and the fix', async (t) => {
-  for (const text of [
-    withLines('metadata: text'),
-    withLines('metadata:'),
-    withLines('metadata:', '  version: 1.0'),
-    withLines('compatibility:'),
-    withLines('compatibility: ""'),
-    withLines(`compatibility: ${'x'.repeat(501)}`),
-    withLines('note: colon: inside'),
-    withLines('anchor: &a b'),
-    withLines('tag: !!str b'),
-    withLines('quoted: "over', '  two lines"'),
-    withLines('flow: [a,', '  b]'),
-    `--- \n${withLines().slice(4)}`
-  ]) {
-    const { frontmatter, findings } = await check(text)
-    t.same(findings.map(({ code }) => code), ['mcp_refused'], text)
-    t.equal(frontmatter, undefined, text)
-    for (const { code, severity, message, fix } of findings) {
-      t.match(code, /^mcp_[a-z_]+$/)
-      t.equal(severity, 'info')
-      t.match(message, /^MCP does not list the skill: .*[^.]$/s)
-      t.match(fix, /^[A-Z].*[^.]$/s)
-    }
-  }
-})
-
-t.test('files decide too; a skill over the limits of the extension is listed, and said to be', async (t) => {
-  const many = (count: number) => [file('SKILL.md'), ...Array.from({ length: count - 1 }, (_, i) => file(`${i}`))]
-  const large = [file('a', MAX_TEXT_FILE_BYTES), file('b', 16 * 1_048_576 - MAX_TEXT_FILE_BYTES)]
-  for (const [files, ...expected] of [
-    [[file('SKILL.md'), file('a', MAX_TEXT_FILE_BYTES + 1)], 'mcp_file_too_large'],
-    [many(512)],
-    [many(513), 'mcp_limits_exceeded'],
-    [[file('SKILL.md', 0), ...large]],
-    [[file('SKILL.md'), ...large], 'mcp_limits_exceeded'],
-    [many(MAX_MCP_LISTED_FILES), 'mcp_limits_exceeded'],
-    [many(MAX_MCP_LISTED_FILES + 1), 'mcp_too_many_files']
-  ] as const) t.same(await codes(withLines(), files), expected)
-  const { frontmatter, findings } = await check(withLines(), many(513))
-  t.match(findings, [{ severity: 'info', message: /512 files or 16777216 bytes/ }])
-  t.same(frontmatter, { name: 'demo', description: 'A demo' })
 })
 
 const JSON_RPC = { jsonrpc: '2.0', id: 1 }
@@ -413,7 +312,6 @@ const WRONG: ReadonlyArray<{ readonly method: string, readonly params?: unknown,
   ...['tools/list', 'prompts/list', 'resources/list', 'resources/templates/list', 'skills/list'].flatMap((method) => [
     { method, params: { cursor: 5 }, problem: /cursor must be string/ },
     { method, params: { cursor: 'x' }, problem: /^Invalid cursor: / },
-    { method, params: { cursor: '' }, problem: /^Invalid cursor: / },
     { method, params: [], problem: /params is not an object/ }
   ])
 ]
