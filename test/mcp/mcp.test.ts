@@ -8,7 +8,7 @@ import t from 'tap'
 import { SILENT } from '../../src/core/shared/log.ts'
 import { serveMcpOverStdio } from '../../src/mcp/stdio.ts'
 import { buildService, type Files, type Service } from '../helper/build.ts'
-import { connectClient, ERAS, modernRequest } from '../helper/mcp.ts'
+import { type Answer, connectClient, ERAS, legacyRequest, modernRequest, sendMessage } from '../helper/mcp.ts'
 import { skill, skills } from '../helper/skills.ts'
 
 function document (name: string, description = `About ${name}`): string {
@@ -259,24 +259,11 @@ t.test('pages survive changes between them', async (t) => {
 })
 
 const JSON_RPC = { jsonrpc: '2.0', id: 1 }
-const HEADERS = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
 const INITIALIZE = {
   ...JSON_RPC,
   id: 'start',
   method: 'initialize',
   params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'test', version: '1' } }
-}
-
-interface Answer {
-  readonly id: unknown
-  readonly error?: { readonly code: number, readonly message: string }
-  readonly result?: { readonly content?: ReadonlyArray<{ readonly text: string }>, readonly isError?: boolean }
-}
-
-async function post (service: Service, init: RequestInit): Promise<Answer> {
-  const response = await fetch(`${service.url}/mcp`, init)
-  const text = await response.text()
-  return JSON.parse(/^data: (.*)$/m.exec(text)?.[1] ?? text) as Answer
 }
 
 /** Sends bytes to the server over standard input, and returns its answers by id when there are `count` of them. */
@@ -336,17 +323,17 @@ const NULLS: ReadonlyArray<{ readonly method: string, readonly params: unknown }
 
 t.test('parameters', async (t) => {
   const service = await buildService(t, { files: { demo: skill('demo') } })
-  const legacy = (message: object): RequestInit =>
-    ({ method: 'POST', headers: HEADERS, body: JSON.stringify({ ...JSON_RPC, ...message }) })
+  const post = async (request: RequestInit) => (await sendMessage(service.url, request)).body
+  const legacy = (message: object) => legacyRequest({ ...JSON_RPC, ...message })
 
   t.test('K88: wrong parameters and cursors are -32602 with one sentence, over HTTP', async (t) => {
     for (const { method, params, problem } of [...WRONG, ...INITIALIZE_WRONG]) {
       const name = `${method} ${JSON.stringify(params)}`
-      const { error } = await post(service, legacy({ method, params }))
+      const { error } = await post(legacy({ method, params }))
       t.match(error, { code: -32602, message: problem }, name)
       t.notMatch(error?.message, /[\n{]/, name)
       if (method === 'initialize' || Array.isArray(params)) continue
-      const modern = await post(service, modernRequest({ method, params: (params ?? {}) as Record<string, unknown> }))
+      const modern = await post(modernRequest({ method, params: (params ?? {}) as Record<string, unknown> }))
       t.match(modern.error, { code: -32602, message: problem }, `${name}, modern`)
     }
   })
@@ -362,7 +349,7 @@ t.test('parameters', async (t) => {
 
   t.test('K37: null stands for an absent parameter, over HTTP and standard input', async (t) => {
     for (const { method, params } of NULLS) {
-      t.ok((await post(service, legacy({ method, params }))).result, `${method} ${JSON.stringify(params)}`)
+      t.ok((await post(legacy({ method, params }))).result, `${method} ${JSON.stringify(params)}`)
     }
     const lines = [INITIALIZE, ...NULLS.map((message, id) => ({ jsonrpc: '2.0', id: id + 1, ...message }))]
     const answers = await pipe(service, lines.map((line) => `${JSON.stringify(line)}\n`), lines.length)
@@ -375,12 +362,7 @@ const HALF = { 'SKILL.md': '---\nname: half\ndescription: "half \\uD800"\n---\n'
 t.test('K88: each line of standard input has its answer', async (t) => {
   const service = await buildService(t, { files: { demo: skill('demo', { 'big.txt': '"'.repeat(6_000_000) }), half: HALF } })
   const ping = { ...JSON_RPC, method: 'ping' }
-  const bad: ReadonlyArray<{
-    readonly name: string
-    readonly line: string
-    readonly code: number
-    readonly id?: unknown
-  }> = [
+  const bad: ReadonlyArray<{ name: string, line: string, code: number, id?: unknown }> = [
     { name: 'no JSON', line: 'hello', code: -32700 },
     { name: 'deep nesting', line: `${'['.repeat(200_000)}${']'.repeat(200_000)}`, code: -32600 },
     {
@@ -414,8 +396,7 @@ t.test('K88: each line of standard input has its answer', async (t) => {
     ]
     const lines = [INITIALIZE, ...messages].map((line) => `${JSON.stringify(line)}\n`)
     const answers = await pipe(service, lines, lines.length)
-    const send = (message: object) => post(service, { method: 'POST', headers: HEADERS, body: JSON.stringify(message) })
-    const overHttp = await Promise.all(messages.map(send))
+    const overHttp = await Promise.all(messages.map((message) => sendMessage(service.url, legacyRequest(message))))
     t.strictSame(answers.get('\ufffd')?.result, {})
     t.match(answers.get(3)?.result, { skills: [{}, { frontmatter: { description: 'half \ufffd' } }] })
     t.notMatch(JSON.stringify([...answers.values(), ...overHttp]), /\\ud[89a-f]/)
