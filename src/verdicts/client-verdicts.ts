@@ -27,9 +27,6 @@ export interface Verdicts {
   readonly findings: readonly Finding[]
 }
 
-/** Targets that decide if none is chosen. */
-const DEFAULT_TARGETS: readonly TargetName[] = ['spec']
-
 /** A finding, and its outcome for each target that has a rule for it. */
 export interface ValidatedFinding {
   readonly found: Finding
@@ -59,7 +56,9 @@ export function validateFindings (subject: Subject): readonly ValidatedFinding[]
  * @param targets the clients that decide on severities: `not_loaded` and `refused` are errors, other outcomes warnings,
  * and what none of them minds is an info. Default: the format.
  */
-export function verdictsOn (validated: readonly ValidatedFinding[], targets = DEFAULT_TARGETS): Verdicts {
+export function verdictsOn (
+  validated: readonly ValidatedFinding[], targets: readonly TargetName[] = ['spec']
+): Verdicts {
   return {
     targets: targets.map((target) => verdictOf(target, validated)),
     findings: validated.map(({ found, outcomes, isOfTargets }) => ({
