@@ -20,7 +20,7 @@ function objectWith (properties: object, required: string[] = []) {
 }
 
 export const PAGE = objectWith({ cursor: TEXT })
-export const URI = objectWith({ uri: TEXT }, ['uri'])
+export const URI = objectWith({ uri: TEXT, cursor: TEXT }, ['uri'])
 const NAMED = objectWith({ name: TEXT, arguments: OBJECT }, ['name'])
 
 /** Schemas of parameters. The SDK answers some wrong ones with an internal error that shows its validator. */
@@ -38,6 +38,7 @@ const PARAMS: Readonly<Record<string, object>> = {
   'resources/read': URI,
   'resources/subscribe': URI,
   'resources/unsubscribe': URI,
+  'resources/directory/read': URI,
   'skills/list': PAGE,
   'skills/get': URI,
   'subscriptions/listen': objectWith({ notifications: OBJECT })

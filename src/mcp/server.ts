@@ -7,7 +7,9 @@ import { runTool } from '../tools/calls/run-tool.ts'
 import { mcp } from '../tools/dialects/wire/mcp.ts'
 import { defineTool } from '../tools/tool-definitions.ts'
 import { getPrompt, listPrompts } from './methods/prompts.ts'
-import { acceptSubscription, listResources, readResource, resourceTemplates } from './methods/resources.ts'
+import {
+  acceptSubscription, listResources, readDirectory, readResource, resourceTemplates
+} from './methods/resources.ts'
 import { getSkillEntry, listSkillEntries, type OriginOf } from './methods/skill-entries.ts'
 import { checkOnlyPage } from './methods/paging.ts'
 import { PAGE, URI } from './message.ts'
@@ -41,7 +43,7 @@ const SKILLS_EXTENSION = 'io.modelcontextprotocol/skills'
 
 /** Parameters of the methods of the Skills extension. */
 const PageParams = fromJsonSchema<{ cursor?: string }>(PAGE)
-const UriParams = fromJsonSchema<{ uri: string }>(URI)
+const UriParams = fromJsonSchema<{ uri: string, cursor?: string }>(URI)
 
 /** Results must not be cached: each request sees every change, and callers behind one proxy may see other skills. */
 const MODERN_CACHE = { ttlMs: 0, cacheScope: 'private' } as const
@@ -56,7 +58,7 @@ export function createMcpServer (
       tools: isModern ? NOTIFIED : {},
       prompts: NOTIFIED,
       resources: { ...NOTIFIED, subscribe: true },
-      extensions: { [SKILLS_EXTENSION]: {} }
+      extensions: { [SKILLS_EXTENSION]: { directoryRead: true } }
     },
     instructions: instructionsFor(registry)
   })
@@ -111,6 +113,11 @@ export function createMcpServer (
   }))
   server.setRequestHandler('skills/get', { params: UriParams }, ({ uri }) => guard(async () =>
     ({ skill: await getSkillEntry(skills, uri, originOf), ...cache })))
+  server.setRequestHandler('resources/directory/read', { params: UriParams }, ({ uri, cursor }) =>
+    guard(async () => {
+      const { items, ...next } = await readDirectory(skills, uri, cursor)
+      return { resources: items, ...next, ...cache }
+    }))
   return server
 }
 

@@ -3,9 +3,9 @@ import { decodePercent } from '../core/shared/text.ts'
 
 const SCHEME = 'skill://'
 
-/** Formats `skill://<name>/<path>`, each segment percent-encoded. */
+/** Formats `skill://<name>/<path>`, each segment percent-encoded; without a path, the URI of the skill's folder. */
 export function skillUri (name: string, path: string): string {
-  return SCHEME + encodePath(`${name}/${path}`)
+  return SCHEME + encodePath(path === '' ? name : `${name}/${path}`)
 }
 
 export function mainFileUri (name: string): string {

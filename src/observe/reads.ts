@@ -54,6 +54,7 @@ const OPERATIONS: ReadonlyMap<string, ReadEvent | undefined> = new Map([
   ['prompts/get', 'skill.read'],
   ['resources/list', 'skill.list'],
   ['resources/read', 'skill.file_read'],
+  ['resources/directory/read', 'skill.manifest'],
   ['skills/list', 'skill.list'],
   ['skills/get', 'skill.entry'],
   [LISTEN, 'events.open']

@@ -238,6 +238,7 @@ function legacy (method: string, params: object): InjectOptions {
 export const MCP_METHODS: Readonly<Record<string, (name: string) => Readonly<Record<string, unknown>>>> = {
   'prompts/get': (name) => ({ name }),
   'resources/read': (name) => ({ uri: `skill://${name}/SKILL.md` }),
+  'resources/directory/read': (name) => ({ uri: `skill://${name}` }),
   'skills/get': (name) => ({ uri: `skill://${name}/SKILL.md` }),
   'tools/call': (name) => ({ name: 'read_file_in_skill', arguments: { skill_name: name, file_path: 'SKILL.md' } }),
   'tools/list': () => ({}),

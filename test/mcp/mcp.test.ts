@@ -2,7 +2,7 @@ import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { PassThrough, Readable } from 'node:stream'
-import type { Client } from '@modelcontextprotocol/client'
+import type { Client, Resource } from '@modelcontextprotocol/client'
 import { type Skill, SkillsClient } from '@modelcontextprotocol/client/ext/skills'
 import t from 'tap'
 import { SILENT } from '../../src/core/shared/log.ts'
@@ -70,7 +70,9 @@ for (const era of ERAS) {
       t.match(client.getServerVersion(), { name: 'skillserve' })
       const { tools } = await client.listTools()
       for (const { name } of tools) t.match(client.getInstructions(), new RegExp(`\\b${name} `), name)
-      t.match(client.getServerCapabilities(), { extensions: { 'io.modelcontextprotocol/skills': {} } })
+      t.match(
+        client.getServerCapabilities(), { extensions: { 'io.modelcontextprotocol/skills': { directoryRead: true } } }
+      )
     })
 
     t.test('every skill that a strict client takes is listed, and every file of it read and verified', async (t) => {
@@ -105,6 +107,23 @@ for (const era of ERAS) {
         await t.rejects(reader.get(`skill://${name}/SKILL.md`), { code: -32602, message: reason }, name)
       }
       await t.rejects(reader.get('skill://plain/z.json'), { code: -32602 })
+    })
+
+    t.test('folders are read with their children, files and folders', async (t) => {
+      const reader = new SkillsClient(client)
+      const names = ({ resources }: { readonly resources: readonly Resource[] }) =>
+        resources.map(({ name, mimeType }) => [name, mimeType])
+      const [markdown, folder, json] = ['text/markdown', 'inode/directory', 'application/json']
+      t.same(names(await reader.readDirectory('skill://plain')),
+        [['SKILL.md', markdown], ['docs', folder], ['z.json', json]])
+      t.same(names(await reader.readDirectory('skill://plain/docs')), [['b.md', markdown], ['deep', folder]])
+      t.match(await reader.readDirectory('skill://odd/%C5%93ufs'), {
+        resources: [{ uri: 'skill://odd/%C5%93ufs/%E5%87%BA%E6%B1%81.md', size: 15 }]
+      })
+      for (const uri of ['skill://plain/z.json', 'skill://plain/nope', 'skill://nope', 'file:///etc',
+        'skill://plain/docs/']) {
+        await t.rejects(reader.readDirectory(uri), { code: -32602 }, uri)
+      }
     })
 
     t.test('the tools are there, read-only, and a result is its text and nothing else', async (t) => {
@@ -296,6 +315,7 @@ const WRONG: ReadonlyArray<{ readonly method: string, readonly params?: unknown,
   { method: 'prompts/get', problem: /must have required property 'name'/ },
   { method: 'prompts/get', params: { name: 'demo', arguments: { task: 5 } }, problem: /arguments.task must be string/ },
   { method: 'skills/get', params: { uri: [] }, problem: /uri must be string/ },
+  { method: 'resources/directory/read', params: {}, problem: /must have required property 'uri'/ },
   ...['tools/list', 'prompts/list', 'resources/list', 'resources/templates/list', 'skills/list'].flatMap((method) => [
     { method, params: { cursor: 5 }, problem: /cursor must be string/ },
     { method, params: { cursor: 'x' }, problem: /^Invalid cursor: / },

@@ -342,7 +342,8 @@ t.test('Origin', async (t) => {
 t.test('K65: answers to clients of the newer revision are for nobody else', async (t) => {
   const { url } = await buildService(t, { files: FILES })
   for (const [method, params] of [
-    ['skills/list', {}], ['skills/get', { uri: 'skill://demo/SKILL.md' }]
+    ['skills/list', {}], ['skills/get', { uri: 'skill://demo/SKILL.md' }],
+    ['resources/directory/read', { uri: 'skill://demo' }]
   ] as const) {
     const [modern, old] = [modernRequest({ method, params }), legacyRequest({ jsonrpc: '2.0', id: 1, method, params })]
     t.match(await sendMessage(url, modern), { body: { result: { ttlMs: 0, cacheScope: 'private' } } }, method)

@@ -59,6 +59,7 @@ const METHODS: Readonly<Record<string, string | undefined>> = {
   'prompts/get': 'skill.read',
   'prompts/list': 'skill.list',
   'resources/read': 'skill.read',
+  'resources/directory/read': 'skill.manifest',
   'resources/list': 'skill.list',
   'skills/get': 'skill.entry',
   'skills/list': 'skill.list',
@@ -265,7 +266,7 @@ t.test('K73: every route, dialect, tool and method of MCP leaves exactly one lin
     t.match(lines, METHODS[method] === undefined ? [] : [{ event: METHODS[method], door: 'mcp/legacy' }], method)
     t.ok(lines.length <= 1, method)
   }
-  for (const method of ['skills/get', 'resources/read', 'prompts/get']) {
+  for (const method of ['skills/get', 'resources/directory/read', 'resources/read', 'prompts/get']) {
     const event = method === 'resources/read' ? 'skill.file_read' : METHODS[method]
     const lines = await linesOf(modern(method, { unknown: 'demo' }))
     t.match(lines, [{ event, outcome: 'failure' }], `${method} without parameters`)

@@ -1,35 +1,36 @@
 import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
 import { yieldIfNeeded } from '../../core/shared/async.ts'
-import type { View } from '../../core/view.ts'
 import { formatCursor, pageStart } from '../../listing/cursor.ts'
-import { MCP_PAGE_ENTRIES } from '../limits.ts'
 
 export interface Page<Item> {
   readonly items: Item[]
   readonly nextCursor?: string
 }
 
+/** All MCP lists are sorted by skill name, so a cursor of one list also works for the others of the same view. */
+const questionOf = (scope: string) => scope === '' ? 'mcp' : `mcp ${scope}`
+
 /**
- * Reads one page of a list of skills. A cursor contains the last name of the previous page, so skills that come or go
- * shift nothing, and a cursor of one list also works for the others of the same view.
- * @param make makes the item of a skill; undefined if it has none
+ * Reads one page. A cursor contains the last name of the previous page, so skills that come or go shift nothing.
+ * @param scope key of the view
+ * @param names sorted by code point
+ * @param make makes the item of a name on this page; undefined if it has none
  * @param isFull whether the page ends here, after at least one item
  * @throws {ProtocolError} -32602 for an invalid cursor
  */
 export async function readPage<Item> (
-  skills: View, cursor: string | undefined, make: (name: string) => Promise<Item | undefined>, isFull = () => false
+  scope: string, names: readonly string[], cursor: string | undefined,
+  make: (name: string) => Promise<Item | undefined>, isFull: (items: readonly Item[]) => boolean
 ): Promise<Page<Item>> {
-  const names = await skills.list()
-  const question = skills.scope === '' ? 'mcp' : `mcp ${skills.scope}`
-  const start = pageStart(question, names, cursor)
+  const start = pageStart(questionOf(scope), names, cursor)
   if (start === undefined) throw invalidCursor()
   const items: Item[] = []
   for (let i = start; i < names.length; i++) {
     const name = names[i] ?? ''
     const item = await make(name)
     if (item !== undefined) items.push(item)
-    if (items.length > 0 && i < names.length - 1 && (items.length >= MCP_PAGE_ENTRIES || isFull())) {
-      return { items, nextCursor: formatCursor(question, name, i) }
+    if (items.length > 0 && i < names.length - 1 && isFull(items)) {
+      return { items, nextCursor: formatCursor(questionOf(scope), name, i) }
     }
     await yieldIfNeeded()
   }

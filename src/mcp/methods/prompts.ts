@@ -3,6 +3,7 @@ import { isUsable } from '../../core/format/findings.ts'
 import { SkillError } from '../../core/shared/errors.ts'
 import type { View } from '../../core/view.ts'
 import { loadSkill } from '../../tools/load-skill.ts'
+import { MCP_PAGE_ENTRIES } from '../limits.ts'
 import { McpFault } from '../operation.ts'
 import { type Page, readPage } from './paging.ts'
 
@@ -10,11 +11,11 @@ const TASK = { name: 'task', description: 'What to do with the skill; comes afte
 
 /** Lists one page of prompts: one prompt for each skill that models are offered. */
 export async function listPrompts (skills: View, cursor: string | undefined): Promise<Page<Prompt>> {
-  return await readPage(skills, cursor, async (name) => {
+  return await readPage(skills.scope, await skills.list(), cursor, async (name) => {
     const skill = await skills.find(name)
     if (skill === undefined || !isUsable(skill)) return undefined
     return { name, description: skill.metadata.description, arguments: [TASK] }
-  })
+  }, (prompts) => prompts.length >= MCP_PAGE_ENTRIES)
 }
 
 /** Returns a skill's document as a message of the user, followed by the task if there is one. */

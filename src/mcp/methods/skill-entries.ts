@@ -7,7 +7,7 @@ import type { Finding, Frontmatter } from '../../core/shared/skill.ts'
 import type { View } from '../../core/view.ts'
 import { toWellFormed } from '../../core/shared/json.ts'
 import { checkEligibility } from '../../verdicts/rules/mcp-list.ts'
-import { MCP_PAGE_FILES } from '../limits.ts'
+import { MCP_PAGE_ENTRIES, MCP_PAGE_FILES } from '../limits.ts'
 import { type Page, readPage } from './paging.ts'
 import { mainFileUri, parseSkillUri, skillUri } from '../skill-uri.ts'
 
@@ -36,11 +36,11 @@ export async function listSkillEntries (
   skills: View, cursor: string | undefined, originOf?: OriginOf
 ): Promise<Page<SkillEntry>> {
   let files = 0
-  return await readPage(skills, cursor, async (name) => {
+  return await readPage(skills.scope, await skills.list(), cursor, async (name) => {
     const entry = await findListed(skills, name, originOf)
     files += entry?.resources.length ?? 0
     return entry
-  }, () => files >= MCP_PAGE_FILES)
+  }, (entries) => entries.length >= MCP_PAGE_ENTRIES || files >= MCP_PAGE_FILES)
 }
 
 /**

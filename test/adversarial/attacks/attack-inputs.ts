@@ -162,7 +162,7 @@ export function attackInputs ({ secret, cursors }: AttackInputsOptions): Readonl
   )
   const message = fc.oneof(
     fc.record({
-      method: fc.constantFrom('resources/read', 'skills/get'),
+      method: fc.constantFrom('resources/read', 'resources/directory/read', 'skills/get'),
       params: fc.record({ uri, cursor }, { requiredKeys: ['uri'] })
     }),
     fc.record({
