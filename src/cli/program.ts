@@ -101,7 +101,8 @@ NAME is the folder to make, such as skills/my-skill. Exits with 1 when it is the
     .option('--write-baseline', 'accept all current findings: write them to the baseline file')
     .addHelpText('after', `
 PATH is a folder of skills, a skill, a SKILL.md, or the address of a source; default ./skills, else the skill or the
-folder of skills that you are in.
+folder of skills that you are in. A file .skillserve.yaml next to the skills, or above them up to the working folder,
+may set targets, fail_on, max_warnings and baseline. Flags override it.
 
 Exits with 0 when nothing fails, with 1 when something does, with 2 for wrong use and for a path without skills, with 3
 after an internal error.`)

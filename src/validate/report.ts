@@ -16,7 +16,8 @@ export const FINDINGS = { ...VERDICT_FINDINGS, ...TRUST_FINDINGS } as const
 export type FindingCode = keyof typeof FINDINGS
 
 export const SEVERITIES: readonly FindingSeverity[] = ['error', 'warning', 'info']
-export type FailOn = FindingSeverity | 'never'
+export const FAIL_ON = ['error', 'warning', 'info', 'never'] as const
+export type FailOn = typeof FAIL_ON[number]
 
 export interface SkillReport {
   /** Path of the skill's folder in the report, with `/` between segments. */

@@ -198,13 +198,51 @@ t.test('K79: what fails is chosen', async (t) => {
   t.match((await run(cwd, '--target', 'mcp')).out, 'skills/bad: mcp not_loaded\n', 'what its client says counts')
 })
 
+t.test('K79: a file next to the skills has the choices of a project', async (t) => {
+  const cwd = brokenFolder(t)
+  const file = join(cwd, 'skills/.skillserve.yaml')
+  writeFileSync(file, 'targets: [codex, vscode]\nfail_on: warning\n')
+  for (const path of ['skills', 'skills/bad', 'skills/bad/SKILL.md']) {
+    t.match(await run(cwd, path), { code: 1, out: /skills\/bad: codex ok, vscode warned\n/ }, path)
+  }
+  t.equal((await run(cwd, '--fail-on', 'error')).code, 0, 'a flag beats it')
+  t.match((await run(cwd, '--target', 'gh-skill')).out, /gh-skill refused/)
+  writeFileSync(file, 'targets: [vscode]\nmax_warnings: 0\n')
+  t.equal((await run(cwd)).code, 1)
+  t.equal((await run(cwd, '--max-warnings', '1')).code, 0)
+  writeFileSync(file, 'baseline: ../base.json\nmax_warnings: 0\n')
+  writeFileSync(join(cwd, 'base.json'), '{"skills/bad": ["name_folder_mismatch"]}')
+  t.equal((await run(cwd)).code, 0)
+  for (const [text, line] of [
+    ['targets: [codex, nope]\n', /\.skillserve\.yaml:1: targets\[1\] is not a target; allowed: spec, /],
+    ['targets: [codx]\n', /:1: targets\[0\] is not a target; allowed: spec, .*, did you mean "codex"\?$/m],
+    ['# a\ntarget: x\n', /\.skillserve\.yaml:2: target .*did you mean "targets"\?$/m],
+    ['fail_on: eror\n', /:1: fail_on must be error, warning, info or never, did you mean "error"\?$/m],
+    ['fail_on: bad\n', /:1: fail_on must be error, warning, info or never$/m],
+    ['targets: codex\n', /:1: targets must be a list of targets$/m],
+    ['targets: []\n', /:1: targets must be a list of targets$/m],
+    ['baseline: ""\n', /:1: baseline must /],
+    ['max_warnings: -1\n', /:1: max_warnings must be a whole number from 0$/m],
+    ['fail_on: [', /\.skillserve\.yaml:\d: not valid YAML/]
+  ] as const) {
+    writeFileSync(file, text)
+    const { code, errors } = await run(cwd)
+    t.equal(code, 2)
+    t.match(errors, line)
+  }
+  writeFileSync(file, 'targets: [codex]\n')
+  t.match((await run(join(cwd, 'skills'), 'bad')).out, 'codex ok', 'up to the working folder')
+  writeFileSync(join(cwd, '.skillserve.yaml'), 'targets: [nope]\n')
+  t.equal((await run(cwd)).code, 0, 'the nearest one')
+})
+
 t.test('K79: a baseline accepts what there is, and one that cannot be used is one line', async (t) => {
   const cwd = brokenFolder(t)
   t.strictSame(await run(cwd, '--baseline', 'base.json', '--write-baseline', '--quiet', '--fail-on', 'never'), {
     code: 0, out: '1 finding of 2 skills accepted\n', errors: ''
   })
   t.strictSame(JSON.parse(readFileSync(join(cwd, 'base.json'), 'utf8')), { 'skills/bad': ['name_folder_mismatch'] })
-  t.match(await run(cwd, '--baseline', 'base.json', '--target', 'spec,vscode'), {
+  t.match(await run(cwd, '--baseline', 'base.json'), {
     code: 0, out: /^2 skills: no findings, 1 accepted by the baseline; about \d+ tokens in each turn\n$/
   })
   execFileSync('mkfifo', [join(cwd, 'pipe')])
@@ -228,6 +266,19 @@ t.test('K79: a baseline accepts what there is, and one that cannot be used is on
   t.match(await run(cwd, '--baseline', 'base.json'), { code: 0 }, 'wherever the line is')
   writeFileSync(join(cwd, 'skills/bad/SKILL.md'), '---\nname: other\n---\nbody\n')
   t.match(await run(cwd, '--baseline', 'base.json'), { code: 1, out: /description_missing/ }, 'new findings count')
+})
+
+t.test('K79: what a baseline accepts is in no verdict, and one that a project names and lacks ' +
+  'is explained', async (t) => {
+  const cwd = brokenFolder(t)
+  writeFileSync(join(cwd, '.skillserve.yaml'), 'targets: [spec, vscode]\nbaseline: base.json\n')
+  t.strictSame(await run(cwd), {
+    code: 2,
+    out: '',
+    errors: `skillserve: ${cwd}/.skillserve.yaml:2: baseline ${cwd}/base.json does not exist yet: --write-baseline writes it\n`
+  })
+  t.match(await run(cwd, '--write-baseline'), { code: 0 })
+  t.match(await run(cwd), { code: 0, out: /^2 skills: no findings, 1 accepted by the baseline/ })
 })
 
 t.test('K79: annotations and SARIF name files from the root of the repository, wherever the ' +
@@ -254,12 +305,14 @@ t.test('K79: annotations and SARIF name files from the root of the repository, w
 t.test('K79: a baseline counts wherever the command runs', async (t) => {
   const cwd = brokenFolder(t)
   mkdirSync(join(cwd, 'ci'))
+  writeFileSync(join(cwd, 'skills/.skillserve.yaml'), 'baseline: ../base.json\n')
+  t.match(await run(cwd, '--write-baseline'), { code: 0, errors: '' }, 'into the file that the project names')
   t.equal((await run(cwd, '--baseline', 'ci/base.json', '--write-baseline')).code, 0)
   t.strictSame(JSON.parse(readFileSync(join(cwd, 'ci/base.json'), 'utf8')),
     { '../skills/bad': ['name_folder_mismatch'] })
   for (const [folder, ...argv] of [
-    ['.', '--baseline', 'ci/base.json'], ['skills/bad', '.', '--baseline', '../../ci/base.json'],
-    ['ci', '../skills', '--baseline', 'base.json']
+    ['.'], ['skills', '.'], ['skills/bad', '.', '--baseline', '../../base.json'], ['ci', '../skills'],
+    ['ci', '../skills', '--baseline', 'base.json'], ['skills', '.', '--baseline', '../ci/base.json']
   ] as const) {
     t.equal((await run(join(cwd, folder), ...argv)).code, 0, `${folder}: validate ${argv.join(' ')}`)
   }

@@ -5,8 +5,8 @@ import { baseName } from '../../core/shared/paths.ts'
 import { counted } from '../../core/shared/text.ts'
 import { hasColor } from '../../log.ts'
 import { isAddress } from '../../sources/address/address.ts'
-import { type Baseline, readBaseline, writeBaseline } from '../../validate/baseline.ts'
 import { fixAll } from '../../validate/fix.ts'
+import { type Baseline, readBaseline, readProjectFile, writeBaseline } from '../../validate/project-file.ts'
 import { type FailOn, type Reporter, REPORTERS, type ReportFormat, SEVERITIES } from '../../validate/report.ts'
 import { type OpenedSkills, pathInRepository, reaches, validate } from '../../validate/validate-skills.ts'
 import { parseTargets, TARGET_WORDS, type TargetName } from '../../verdicts/targets.ts'
@@ -26,25 +26,30 @@ const CLEAR_SCREEN = '\u001B[2J\u001B[3J\u001B[H'
 interface Options extends ReadOptions {
   readonly target?: readonly string[]
   readonly format?: ReportFormat
-  readonly failOn?: FailOn
-  readonly maxWarnings?: number
+  readonly failOn?: FailOn | undefined
+  readonly maxWarnings?: number | undefined
   readonly quiet?: true
   readonly fix?: true
   readonly dryRun?: true
   readonly watch?: true
-  readonly baseline?: string
+  readonly baseline?: string | undefined
   readonly writeBaseline?: true
 }
 
 /** Validates skills without starting the service. */
 export const run: RunCommand<Options> = async ({ positionals, options }, context) => {
-  const targets = readTargets(options.target)
+  const chosen = readTargets(options.target)
   const paths = positionals.length === 0 ? [await defaultPath(context.cwd)] : positionals
   if ((options.fix || options.watch) && paths.some(isAddress)) {
     throw new ConfigError(`--${options.watch ? 'watch' : 'fix'} takes folders, not addresses of sources`)
   }
-  const validateOnce = async (): Promise<number> =>
-    await withSkills({ positionals: paths, options }, context, (opened) => report(opened, options, targets, context))
+  const validateOnce = async (): Promise<number> => {
+    const project = await readProjectFile(paths.find((path) => !isAddress(path)) ?? '.', context.cwd)
+    const usesProjectFile = options.baseline === undefined && options.writeBaseline === undefined
+    if (usesProjectFile && project.missingBaseline !== undefined) throw project.missingBaseline
+    return await withSkills({ positionals: paths, options }, context, async (opened) =>
+      await report(opened, { ...project, ...options }, chosen ?? project.targets, context))
+  }
   return options.watch ? await watch(paths, validateOnce, context) : await validateOnce()
 }
 
