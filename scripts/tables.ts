@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url'
 import type { MetricObject } from 'prom-client'
 import { EXAMPLE_SKILL, withErrors } from './example-skill.ts'
 import { withFindings, withTargets } from './finding-codes.ts'
+import { FRONTMATTER_SCHEMAS } from './frontmatter-schemas.ts'
 import type { Setting } from '../src/operator/setting.ts'
 import { AccessFileSchema } from '../src/access/schema.ts'
 import { ConfigFileSchema } from '../src/config/config-file.ts'
@@ -49,11 +50,12 @@ export const DOCUMENTS: Readonly<Record<string, SettingsDocument>> = {
   'docs/configuration.md': { base: '', hasSetting: () => true }
 }
 
-/** The JSON Schemas of operators' files, for editors, by document. */
+/** The JSON Schemas of operators' files and of frontmatter, for editors, by document. */
 export const FILE_SCHEMAS: Readonly<Record<string, object>> = {
   'openapi/access.schema.json': AccessFileSchema,
   'openapi/config.schema.json': ConfigFileSchema,
-  'openapi/trust.schema.json': TrustFileSchema
+  'openapi/trust.schema.json': TrustFileSchema,
+  ...FRONTMATTER_SCHEMAS
 }
 
 /** Returns the text of a JSON Schema. */

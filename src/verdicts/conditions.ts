@@ -9,11 +9,11 @@ import {
 import { bytesOf, type Subject } from './subject.ts'
 
 /** Fields that VS Code knows besides those of the format. It marks `allowed-tools`. */
-const VSCODE_FIELDS: ReadonlySet<string> =
+export const VSCODE_FIELDS: ReadonlySet<string> =
   new Set(['argument-hint', 'user-invocable', 'disable-model-invocation', 'context'])
 
 /** Characters that Gemini CLI replaces in a name. */
-const NOT_FOR_PATHS = /[:\\/<>*?"|]/
+export const NOT_FOR_PATHS = /[:\\/<>*?"|]/
 
 /** Conditions on a skill that an outcome may have besides the code of a finding. */
 export const CONDITIONS = {

@@ -1,4 +1,5 @@
 import t from 'tap'
+import { Ajv2020 } from 'ajv/dist/2020.js'
 import {
   D, GOOD, long, RULES, said, type SkillParts, subjectFor, text, verdictsFor, without
 } from '../helper/verdicts.ts'
@@ -10,6 +11,7 @@ import {
   type Outcome, outcomesOf, parseTargets, TARGET_GROUPS, TARGET_NAMES, type TargetName, TARGETS
 } from '../../src/verdicts/targets.ts'
 import { printable } from '../../src/core/shared/text.ts'
+import { codesInSchema, frontmatterSchema } from '../../scripts/frontmatter-schemas.ts'
 
 for (const [rule, parts, code, outcomes] of RULES) {
   t.test(`K79: ${rule}`, async (t) => {
@@ -417,4 +419,45 @@ t.test('K79: targets have names, groups and the day on which they were read', as
   t.strictSame(parseTargets(','), { unknown: ',' })
   for (const { read } of Object.values(TARGETS)) t.match(read, /^\d{4}-\d\d-\d\d$/)
   t.ok(verdictsOf(await subjectFor(GOOD), TARGET_NAMES).targets.every(({ read }) => /^\d{4}-/.test(read)))
+})
+
+/** Skills whose frontmatter no schema gets to read. */
+const UNREAD = /^(?:frontmatter_missing|yaml_)/
+
+const MORE: readonly SkillParts[] = [
+  GOOD,
+  ...[
+    ['tags: a'], ['argument-hint: a'], [
+      'allowed-tools:', '  - Read'
+    ], ['allowed-tools: 3'], ['metadata:', '  a:', '    - b'], ['metadata: ~', 'license: ~'],
+    ['license: 1'], ['compatibility: 1'], [
+      "compatibility: ''"
+    ], ['disable-model-invocation: true', 'user-invocable: no'], ['disable-model-invocation: true']
+  ].map((lines) => ({ text: text('name: demo', D, ...lines) })),
+  { text: text('name: ~', 'description: 3') },
+  { text: text('name: demo', "description: ' '") }
+]
+
+t.test('K79: the schema of a target refuses the frontmatter that the target does not take as it is', async (t) => {
+  const ajv = new Ajv2020({ strictTypes: false, allowUnionTypes: true })
+  const skills = [...RULES.filter(([, , code]) => !UNREAD.test(code)).map(([, parts]) => parts), ...MORE]
+  for (const target of TARGET_NAMES) {
+    const validate = ajv.compile(frontmatterSchema(target))
+    const codes = codesInSchema(target)
+    for (const parts of skills) {
+      const subject = await subjectFor(parts)
+      const because = verdictsOf(subject, [target]).targets[0]?.because ?? []
+      t.equal(validate(subject.skill.frontmatter), !because.some((code) =>
+        codes.has(code)), `${target}: ${parts.text?.slice(0, 60)} ${because.join()}`)
+    }
+  }
+})
+
+t.test('K79: a schema has the rules of a target and not those of others', (t) => {
+  t.ok(codesInSchema('spec').has('name_too_long'))
+  t.notOk(codesInSchema('goose').has('name_too_long'))
+  t.match(frontmatterSchema('codex'), {
+    title: 'Frontmatter of a SKILL.md for Codex', properties: { description: { allOf: [{}, { maxLength: 1_024 }] } }
+  })
+  t.end()
 })

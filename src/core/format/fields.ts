@@ -16,13 +16,13 @@ const AGENT_FIELDS: ReadonlySet<string> = new Set([
   'model', 'effort', 'context', 'background', 'agent', 'hooks', 'paths', 'shell'
 ])
 
-const NAME_CHARACTERS = /^[a-z0-9-]+$/
+export const NAME_CHARACTERS = /^[a-z0-9-]+$/
 export const VALID_NAME = /^[a-z0-9]+(?:-[a-z0-9]+)*$/
 export const RESERVED_WORD = /anthropic|claude/
 /** Names that YAML 1.1 reads as numbers, dates or truth values. */
 const NOT_PLAIN_NAME = /^(?:\d.*|null|true|false|yes|no|on|off|y|n)$/
 const OTHER_LETTER = /(?![a-z0-9])[\p{L}\p{N}]/u
-const XML_TAG = /<\/?[A-Za-z][^<>]*>/
+export const XML_TAG = /<\/?[A-Za-z][^<>]*>/
 
 /** Checks a frontmatter by the Agent Skills format and Wave's rules. Never throws. */
 export function validateFrontmatter (frontmatter: Frontmatter, folderName: string): Finding[] {

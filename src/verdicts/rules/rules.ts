@@ -12,11 +12,11 @@ import { scanText } from './text-scan.ts'
 import { portabilityFindings } from './portable-yaml.ts'
 
 /** Keys that installers write into `metadata`: `gh skill` writes `github-*` and `local-path`. */
-const INSTALLER_KEY = /^(?:github-.+|local-path)$/
+export const INSTALLER_KEY = /^(?:github-.+|local-path)$/
 
 /** Values that Claude Code reads as true and false. */
-const YES: ReadonlySet<unknown> = new Set([true, 1, 'true', 'yes', 'on', '1'])
-const NO: ReadonlySet<unknown> = new Set([false, 0, 'false', 'no', 'off', '0'])
+export const YES: ReadonlySet<unknown> = new Set([true, 1, 'true', 'yes', 'on', '1'])
+export const NO: ReadonlySet<unknown> = new Set([false, 0, 'false', 'no', 'off', '0'])
 
 /** Finds mistakes that matter only to some targets, and not to the format itself. Pure, never throws. */
 export function targetFindings (subject: Subject): readonly Finding[] {
