@@ -1,4 +1,4 @@
-import { type FindingCode, FINDINGS } from '../src/validate/findings.ts'
+import { type FindingCode, FINDINGS } from '../src/validate/report.ts'
 import {
   OUTCOMES, outcomesOf, type Target, TARGET_GROUPS, TARGET_NAMES, type TargetName, TARGETS
 } from '../src/verdicts/targets.ts'
@@ -30,9 +30,8 @@ export function withFindings (text: string): string {
 /** Returns docs/validate.md with the table of targets. */
 export function withTargets (text: string): string {
   const rows = TARGET_NAMES.map((name) => {
-    const { source, read, group = '', aliases = [] } = clientOf(name)
-    const names = [name, ...aliases].map((each) => `\`${each}\``).join(', ')
-    return `| ${names} | ${group === '' ? '' : `\`${group}\``} | ${source}; ${read} |\n`
+    const { source, read, group = '' } = clientOf(name)
+    return `| \`${name}\` | ${group === '' ? '' : `\`${group}\``} | ${source}; ${read} |\n`
   })
   return text.replace(TARGET_LIST, () => `\n| Target | Group | Rules from |\n|---|---|---|\n${rows.join('')}\n`)
 }

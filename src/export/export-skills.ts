@@ -1,7 +1,7 @@
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { preventsUse } from '../core/format/findings.ts'
 import { ZIP_MEDIA_TYPE } from '../archive/zip-writer.ts'
-import type { ManifestFile } from '../core/shared/skill.ts'
 import { RefusedError } from '../core/read/refused.ts'
 import { isMainFile } from '../core/format/main-files.ts'
 import type { ServableFile } from '../core/read/file-cache.ts'
@@ -11,8 +11,8 @@ import { isJsonObject } from '../core/shared/json.ts'
 import { compareCodePoints } from '../core/shared/text.ts'
 import type { View } from '../core/view.ts'
 import { wellKnownFindings } from '../verdicts/rules/discovery-index.ts'
-import { Discovery, type DiscoveryIndex, hexOf, IMMUTABLE } from '../well-known/discovery.ts'
-import { namesIn, type OutputFile, readText, writeTree } from './output-tree.ts'
+import { Discovery, type DiscoveryIndex, hexOf, IMMUTABLE, type LegacyDiscoveryIndex } from '../well-known/discovery.ts'
+import { namesIn, type OutputFile, writeTree } from './output-tree.ts'
 
 interface ExportOptions {
   /** The skills that may be exported. */
@@ -57,15 +57,6 @@ const SHORT = 'max-age=60'
 const JSON_TYPE = 'application/json; charset=utf-8'
 const PLAIN_TEXT = 'text/plain; charset=utf-8'
 
-/** Makes the files that configure hosts of static sites. */
-function hostFiles (isPublic: boolean): ServedFile[] {
-  return [
-    textFile('_headers', headersFor(isPublic), PLAIN_TEXT),
-    // Without this file GitHub Pages skips names that begin with `.` or `_`, and renders Markdown.
-    textFile('.nojekyll', '', PLAIN_TEXT)
-  ]
-}
-
 /** Text of the `_headers` file, which Netlify, Cloudflare Pages and others read. */
 const headersFor = (isPublic: boolean): string => `/.well-known/*
 ${isPublic ? '  Access-Control-Allow-Origin: *\n' : ''}  X-Content-Type-Options: nosniff
@@ -100,19 +91,22 @@ export async function exportSkills (
 ): Promise<ExportReport> {
   const names = await namesIn(folder)
   // The manifest is written first, so a folder with an interrupted export has one too.
-  if (names.length > 0 && !isManifest(await readText(join(folder, MANIFEST)))) {
+  if (names.length > 0 && !await isManifest(join(folder, MANIFEST))) {
     throw new ExportError('is not empty and not an earlier export: name an empty or a new folder')
   }
   const discovery = new Discovery(skills, { isComplete: true })
   const { '0.2.0': index, '0.1.0': legacyIndex } = await discovery.indexes()
   const listed: ServedFile[] = []
   for (const entry of index.skills) listed.push(await artifactFile(discovery, entry))
-  for (const { name, files, version = 'current' } of legacyIndex.skills) {
-    listed.push(...await filesOfSkill(skills, version, name, files))
-  }
+  for (const entry of legacyIndex.skills) listed.push(...await filesOfSkill(skills, entry))
   listed.push(textFile(LEGACY_INDEX, JSON.stringify(legacyIndex)), textFile(INDEX, JSON.stringify(index)))
-  const manifest = textFile(MANIFEST, manifestOf(listed, isPublic))
-  const all = [manifest, ...hostFiles(isPublic), ...listed]
+  const all = [
+    textFile(MANIFEST, manifestOf(listed, isPublic)),
+    textFile('_headers', headersFor(isPublic), PLAIN_TEXT),
+    // Without this file GitHub Pages skips names that begin with `.` or `_`, and renders Markdown.
+    textFile('.nojekyll', '', PLAIN_TEXT),
+    ...listed
+  ]
   const installable = new Set([...index.skills, ...legacyIndex.skills].map(({ name }) => name))
   const mayStay = (path: string): boolean => {
     const [, name = ''] = ARTIFACT.exec(path) ?? []
@@ -146,9 +140,10 @@ async function artifactFile (discovery: Discovery, { name, type, url, digest }: 
 }
 
 async function filesOfSkill (
-  skills: View, version: string, name: string, files: readonly string[]
+  skills: View, { name, files, version }: LegacyDiscoveryIndex['skills'][number]
 ): Promise<ServedFile[]> {
-  const manifest = await skills.at(version).read(name, (skill) => skill.manifest())
+  const pinned = skills.at(version)
+  const manifest = await pinned.read(name, (skill) => skill.manifest())
   const byPath = new Map(manifest.files.map((file) => [file.path, file]))
   // The index lists the main file as SKILL.md, whatever its casing on disk.
   const mainFile = manifest.files.find(({ path }) => isMainFile(path))
@@ -161,31 +156,24 @@ async function filesOfSkill (
       size: listed.size_bytes,
       type: listed.media_type,
       caching: SHORT,
-      chunks: () => bytesOf(async () => await skills.read(name, (skill) => skill.open(listed.path)), listed)
+      chunks: () => bytesOf(pinned.read(name, (skill) => skill.open(listed.path)))
     }
   })
 }
 
-/** Yields the bytes of a file; fails if they differ from the manifest. */
-async function * bytesOf (
-  open: () => Promise<ServableFile>, { path, digest, size_bytes: size }: ManifestFile
-): AsyncGenerator<Uint8Array> {
-  const servable = await open()
-  if ((servable.kind === 'content' ? servable.content.digest : await servable.readDigest()) !== digest) {
-    if (servable.kind === 'stream') await servable.close()
-    throw new SkillError('skill_changing', `A file changed while it was exported: ${path}`)
-  }
-  if (servable.kind === 'content') {
-    yield servable.content.bytes
+async function * bytesOf (opening: Promise<ServableFile>): AsyncGenerator<Uint8Array> {
+  const file = await opening
+  if (file.kind === 'content') {
+    yield file.content.bytes
     return
   }
   try {
-    yield * servable.chunks(0, size - 1)
+    yield * file.chunks(0, file.size - 1)
   } catch (error) {
     if (!(error instanceof RefusedError)) throw error
     throw new SkillError('skill_changing', `A file changed while it was exported: ${error.message}`)
   } finally {
-    await servable.close()
+    await file.close()
   }
 }
 
@@ -204,9 +192,9 @@ function manifestOf (files: readonly ServedFile[], isPublic: boolean): string {
 }
 
 /** Checks whether this is the manifest of an export: web applications have a file of the same name. */
-function isManifest (text: string): boolean {
+async function isManifest (path: string): Promise<boolean> {
   try {
-    const value: unknown = JSON.parse(text)
+    const value: unknown = JSON.parse(await readFile(path, 'utf8'))
     return isJsonObject(value) && Array.isArray(value['files'])
   } catch {
     return false

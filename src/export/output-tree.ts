@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
-import { mkdir, readdir, readFile, rename, rm, rmdir, stat, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, rename, rm, rmdir, stat, writeFile } from 'node:fs/promises'
 import { dirname, join, relative, sep } from 'node:path'
 import { foldersAbove } from '../core/shared/paths.ts'
 import { errorCode } from '../core/shared/system-errors.ts'
@@ -28,11 +28,6 @@ interface TreeOptions {
 /** Returns the names of the direct children of a folder, without the temporary file of a killed export. */
 export async function namesIn (folder: string): Promise<string[]> {
   return (await readdir(folder).catch(nothingThere)).filter((name) => name !== TEMPORARY)
-}
-
-/** Reads a file as text; returns an empty string if that fails. */
-export async function readText (path: string): Promise<string> {
-  return await readFile(path, 'utf8').catch(() => '')
 }
 
 /**

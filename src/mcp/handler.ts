@@ -36,11 +36,12 @@ export function answerMessage (request: FastifyRequest, signal: AbortSignal, opt
     }
   )
   async function answer (): Promise<Response> {
-    const isRefused = 'error' in checked && checked.error.code === ProtocolErrorCode.InvalidParams
-    const response = isRefused
-      ? Response.json(checked)
-      : await handler.fetch(toWebRequest(request, signal), { parsedBody: body })
-    await operation?.answered(response)
+    if ('error' in checked && checked.error.code === ProtocolErrorCode.InvalidParams) {
+      operation?.answered(checked.error.code)
+      return Response.json(checked)
+    }
+    const response = await handler.fetch(toWebRequest(request, signal), { parsedBody: body })
+    operation?.answered(response.ok ? undefined : response.status)
     return response
   }
   return {

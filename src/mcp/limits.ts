@@ -1,5 +1,3 @@
-/** Most entries on one page of an MCP list, and most files on one page of `skills/list`. */
-
 /** Entries on one page of an MCP listing; files, over all entries, on one page of `skills/list`. */
 export const MCP_PAGE_ENTRIES = 200
 export const MCP_PAGE_FILES = 5_000

@@ -1,10 +1,8 @@
 import type { Readable, Writable } from 'node:stream'
-import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/server'
+import { type JSONRPCMessage, ProtocolErrorCode, type Transport } from '@modelcontextprotocol/server'
 import { MAX_STDIO_MESSAGE_BYTES } from './limits.ts'
-import { checkMessage, errorAnswer, parseMessage, type RequestId } from './message.ts'
+import { checkMessage, type ErrorAnswer, errorAnswer, invalidRequest, parseMessage } from './message.ts'
 
-const INVALID_REQUEST = -32600
-const INTERNAL_ERROR = -32603
 const LINE_FEED = 0x0a
 
 /**
@@ -35,11 +33,11 @@ export class LineTransport implements Transport {
 
   async send (message: JSONRPCMessage): Promise<void> {
     if (this.#isClosed) return
-    const line = `${JSON.stringify(message)}\n`
+    const line = JSON.stringify(message)
     const bytes = Buffer.byteLength(line)
     if (bytes <= MAX_STDIO_MESSAGE_BYTES || !('result' in message)) return this.#write(line)
     const sentence = `The result has ${bytes} bytes, and a message has at most ${MAX_STDIO_MESSAGE_BYTES}`
-    this.#write(`${JSON.stringify(errorAnswer(message.id, INTERNAL_ERROR, sentence))}\n`)
+    this.#write(JSON.stringify(errorAnswer(message.id, ProtocolErrorCode.InternalError, sentence)))
   }
 
   async close (): Promise<void> {
@@ -76,7 +74,7 @@ export class LineTransport implements Transport {
     this.#line?.push(part)
     if (this.#line === undefined || this.#bytes <= MAX_STDIO_MESSAGE_BYTES) return
     this.#line = undefined
-    this.#refuse(null, INVALID_REQUEST, `Invalid request: a message has at most ${MAX_STDIO_MESSAGE_BYTES} bytes`)
+    this.#refuse(invalidRequest(null, `a message has at most ${MAX_STDIO_MESSAGE_BYTES} bytes`))
   }
 
   #receive (line: string): void {
@@ -86,15 +84,15 @@ export class LineTransport implements Transport {
     const parsed = parseMessage(text)
     const checked = 'value' in parsed ? checkMessage(parsed.value) : parsed
     if ('message' in checked) this.onmessage?.(checked.message as JSONRPCMessage)
-    else this.#refuse(checked.id, checked.error.code, checked.error.message)
+    else this.#refuse(checked)
   }
 
-  #refuse (id: RequestId | null, code: number, message: string): void {
-    this.onerror?.(new Error(message))
-    this.#write(`${JSON.stringify(errorAnswer(id, code, message))}\n`)
+  #refuse (answer: ErrorAnswer): void {
+    this.onerror?.(new Error(answer.error.message))
+    this.#write(JSON.stringify(answer))
   }
 
   #write (line: string): void {
-    this.#output.write(line)
+    this.#output.write(`${line}\n`)
   }
 }

@@ -1,13 +1,9 @@
-import { Ajv, type ValidateFunction } from 'ajv'
+import { ProtocolErrorCode } from '@modelcontextprotocol/server'
+import { Ajv } from 'ajv'
 import { isDeeperThan, own, toWellFormed } from '../core/shared/json.ts'
 import { MAX_JSON_DEPTH } from '../tools/limits.ts'
 
-/** Error codes of JSON-RPC 2.0, §5.1. */
-const PARSE_ERROR = -32700
-const INVALID_REQUEST = -32600
-const INVALID_PARAMS = -32602
-
-export type RequestId = string | number
+type RequestId = string | number
 
 /** An error answer that is sent without running a handler. */
 export interface ErrorAnswer {
@@ -48,15 +44,15 @@ const PARAMS: Readonly<Record<string, object>> = {
   'subscriptions/listen': objectWith({ notifications: OBJECT })
 }
 
-const ajv = new Ajv({ strict: false })
-const validators = new Map<string, ValidateFunction>()
+/** Compiles each schema when it is first needed. */
+const ajv = new Ajv({ strict: false, schemas: { ...PARAMS } })
 
 export function parseMessage (line: string): { readonly value: unknown } | ErrorAnswer {
   let value: unknown
   try {
     value = JSON.parse(line)
   } catch {
-    return errorAnswer(null, PARSE_ERROR, 'Parse error: each line must be one JSON-RPC message')
+    return errorAnswer(null, ProtocolErrorCode.ParseError, 'Parse error: each line must be one JSON-RPC message')
   }
   if (!isDeeperThan(value, MAX_JSON_DEPTH)) return { value }
   return invalidRequest(idOf(own(value, 'id')), `it nests arrays and objects deeper than ${MAX_JSON_DEPTH} levels`)
@@ -79,7 +75,7 @@ export function checkMessage (given: unknown): { readonly message: object } | Er
   const { params, ...rest } = value as { readonly params?: unknown }
   if (params === undefined || params === null) return check(method, id, rest, {})
   if (typeof params !== 'object' || Array.isArray(params)) {
-    return errorAnswer(idOf(id), INVALID_PARAMS, `Invalid parameters of ${method}: params is not an object`)
+    return wrongParams(method, id, 'params is not an object')
   }
   const present = Object.fromEntries(Object.entries(params).filter(([, member]) => member !== null))
   return check(method, id, { ...rest, params: present }, present)
@@ -89,8 +85,12 @@ export function errorAnswer (id: RequestId | null, code: number, message: string
   return { jsonrpc: '2.0', id, error: { code, message } }
 }
 
-function invalidRequest (id: RequestId | null, problem: string): ErrorAnswer {
-  return errorAnswer(id, INVALID_REQUEST, `Invalid request: ${problem}`)
+export function invalidRequest (id: RequestId | null, problem: string): ErrorAnswer {
+  return errorAnswer(id, ProtocolErrorCode.InvalidRequest, `Invalid request: ${problem}`)
+}
+
+function wrongParams (method: string, id: unknown, problem: string): ErrorAnswer {
+  return errorAnswer(idOf(id), ProtocolErrorCode.InvalidParams, `Invalid parameters of ${method}: ${problem}`)
 }
 
 function idOf (id: unknown): RequestId | null {
@@ -101,12 +101,9 @@ function idOf (id: unknown): RequestId | null {
 function check (
   method: string, id: unknown, message: object, params: object
 ): { readonly message: object } | ErrorAnswer {
-  const schema = Object.hasOwn(PARAMS, method) ? PARAMS[method] : undefined
-  if (schema === undefined) return { message }
-  const validate = validators.get(method) ?? ajv.compile(schema)
-  validators.set(method, validate)
-  if (validate(params)) return { message }
+  const validate = Object.hasOwn(PARAMS, method) ? ajv.getSchema(method) : undefined
+  if (validate === undefined || validate(params) === true) return { message }
   const [{ instancePath = '', message: problem = 'is not valid' } = {}] = validate.errors ?? []
   const where = instancePath.slice(1).replaceAll('/', '.') || 'params'
-  return errorAnswer(idOf(id), INVALID_PARAMS, `Invalid parameters of ${method}: ${where} ${problem}`)
+  return wrongParams(method, id, `${where} ${problem}`)
 }

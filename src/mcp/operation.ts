@@ -2,7 +2,7 @@ import { ProtocolError, ProtocolErrorCode, ResourceNotFoundError } from '@modelc
 import type { FastifyRequest } from 'fastify'
 import { SkillError, type SkillErrorKind } from '../core/shared/errors.ts'
 import { own } from '../core/shared/json.ts'
-import { LISTEN, type Observer } from '../http/observer.ts'
+import type { Observer } from '../http/observer.ts'
 
 /** Kinds of errors that are the service's fault and not that of the request. */
 const INTERNAL: ReadonlySet<SkillErrorKind> = new Set(['broken', 'unavailable'])
@@ -33,11 +33,9 @@ export function observeOperation (observer: Observer, message: unknown, origin: 
       isHandled = true
       return notify
     },
-    /** The response begins, which ends an operation that no handler of ours runs: the SDK has answered it. */
-    async answered (response: Response): Promise<void> {
-      if (isHandled) return
-      if (!response.ok) notify?.({ error: String(response.status) })
-      else notify?.({ error: method === LISTEN ? undefined : await errorCodeIn(response.clone()) })
+    /** The response begins, which ends an operation that no handler of ours runs. */
+    answered (error: number | undefined): void {
+      if (!isHandled) notify?.({ error: error?.toString() })
     }
   }
 }
@@ -68,12 +66,4 @@ function toProtocolError (error: unknown): ProtocolError {
   if (error instanceof ProtocolError) return error
   if (error instanceof SkillError) return new McpFault(error.kind, error.message)
   return new McpFault('broken', 'Internal error; the log of the service has the cause')
-}
-
-/** Returns the JSON-RPC error code of a response with status 200: one message, as JSON or as a stream of events. */
-async function errorCodeIn (response: Response): Promise<string | undefined> {
-  const text = await response.text()
-  const [, message = text] = /^data: (.*)$/m.exec(text) ?? []
-  const code = message === '' ? undefined : own(own(JSON.parse(message), 'error'), 'code')
-  return code === undefined ? undefined : String(code)
 }

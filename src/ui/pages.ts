@@ -9,7 +9,7 @@ import { strongEtag } from '../http/headers.ts'
 import { problemOf } from '../http/problem.ts'
 import type { ReadinessParts } from '../http/readiness.ts'
 import { prefersPage } from '../http/request/accept.ts'
-import type { Validator } from '../verdicts/index.ts'
+import type { Validator } from '../verdicts/entry.ts'
 import { type MarkdownContext, renderMarkdown, type Rendering } from './markdown/render.ts'
 import {
   type Addresses, addressesFrom, type Frame, type Page, readAssets, renderPage, STATE_PLACEHOLDER

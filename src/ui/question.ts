@@ -3,7 +3,8 @@ import type { View } from '../core/view.ts'
 import type { EntryFilter } from '../listing/pages.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { MAX_QUERY_CODE_POINTS } from '../schemas/catalog.ts'
-import { type EntryVerdicts, type Outcome, parseTargets, type TargetName } from '../verdicts/index.ts'
+import type { EntryVerdicts } from '../verdicts/entry.ts'
+import { type Outcome, parseTargets, type TargetName } from '../verdicts/targets.ts'
 import type { Addresses } from './pages/layout.ts'
 
 /** Filters of the list: skills that are valid, have warnings, or have errors. */

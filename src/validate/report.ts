@@ -1,11 +1,19 @@
 import { basename } from 'node:path/posix'
+import { styleText } from 'node:util'
 import { encodePath } from '../core/shared/paths.ts'
 import type { CatalogSkill, Finding, FindingSeverity } from '../core/shared/skill.ts'
 import { counted, grouped, printable } from '../core/shared/text.ts'
 import { readPackageVersion } from '../operator/package-files.ts'
-import type { TargetName, TargetVerdict, TokenEstimate } from '../verdicts/index.ts'
-import { listedTokens, roundTokens } from '../verdicts/tokens.ts'
-import { FINDINGS } from './findings.ts'
+import { TRUST_FINDINGS } from '../trust/findings.ts'
+import type { TargetVerdict } from '../verdicts/client-verdicts.ts'
+import { FINDINGS as VERDICT_FINDINGS } from '../verdicts/findings.ts'
+import type { TargetName } from '../verdicts/targets.ts'
+import { listedTokens, roundTokens, type TokenEstimate } from '../verdicts/tokens.ts'
+
+/** Every kind of finding of the whole program. docs/findings.md lists them. */
+export const FINDINGS = { ...VERDICT_FINDINGS, ...TRUST_FINDINGS } as const
+
+export type FindingCode = keyof typeof FINDINGS
 
 export const SEVERITIES: readonly FindingSeverity[] = ['error', 'warning', 'info']
 export const FAIL_ON = ['error', 'warning', 'info', 'never'] as const
@@ -63,10 +71,7 @@ function positionOf (report: SkillReport, { file, line = 1, column }: Finding) {
   return { file: fileOf(report, file ?? basename(report.skill.metadata.path)), line, column }
 }
 
-const PLAIN = '\u001B[0m'
-const COLORS: Readonly<Record<FindingSeverity | 'dim', string>> = {
-  error: '\u001B[31m', warning: '\u001B[33m', info: '\u001B[36m', dim: '\u001B[2m'
-}
+const STYLES = { error: 'red', warning: 'yellow', info: 'cyan', dim: 'dim' } as const
 const MAX_NAMED_CLIENTS = 3
 
 /** Writes text for people: a line for each finding, its fix below, and the totals last. */
@@ -74,8 +79,8 @@ function reportText ({ print, targets, hasColor }: ReporterOptions): Reporter {
   const explained = new Set<string>()
   let listed = 0
   let only: TokenEstimate | undefined
-  const paint = (color: keyof typeof COLORS, text: string): string =>
-    hasColor ? `${COLORS[color]}${text}${PLAIN}` : text
+  const paint = (style: keyof typeof STYLES, text: string): string =>
+    hasColor ? styleText(STYLES[style], text, { validateStream: false }) : text
 
   function describe (report: SkillReport, found: Finding): string {
     const { severity, code, message, fix, file, line, column = 1, targets: clients = [] } = found

@@ -5,7 +5,10 @@ import { describeState } from '../listing/entry.ts'
 import { SkillError } from '../core/shared/errors.ts'
 import type { FindingSeverity } from '../core/shared/skill.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
-import { estimateTokens, subjectOf, type TargetName, validateFindings, verdictsOn } from '../verdicts/index.ts'
+import { validateFindings, verdictsOn } from '../verdicts/client-verdicts.ts'
+import { subjectOf } from '../verdicts/entry.ts'
+import type { TargetName } from '../verdicts/targets.ts'
+import { estimateTokens } from '../verdicts/tokens.ts'
 import { type FailOn, type Reporter, SEVERITIES, type Totals } from './report.ts'
 
 /** Skills of one folder that a command has opened. */

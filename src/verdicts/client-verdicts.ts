@@ -27,9 +27,6 @@ export interface Verdicts {
   readonly findings: readonly Finding[]
 }
 
-/** Targets that decide if none is chosen. */
-const DEFAULT_TARGETS: readonly TargetName[] = ['spec']
-
 /** A finding, and its outcome for each target that has a rule for it. */
 export interface ValidatedFinding {
   readonly found: Finding
@@ -46,7 +43,7 @@ export function validateFindings (subject: Subject): readonly ValidatedFinding[]
   const all = new Set([...subject.skill.findings, ...subject.otherFindings, ...targetFindings(subject)]
     .map((found) => validate(withPosition(withNestedSkills(found, subject), mainFile, positions), subject)))
   for (const echo of all) {
-    const cause = duplicateOf(echo, all)
+    const cause = causeOf(echo, all)
     if (cause === undefined) continue
     for (const [target, outcome] of echo.outcomes) addOutcome(cause.outcomes, target, outcome)
     all.delete(echo)
@@ -59,7 +56,9 @@ export function validateFindings (subject: Subject): readonly ValidatedFinding[]
  * @param targets the clients that decide on severities: `not_loaded` and `refused` are errors, other outcomes warnings,
  * and what none of them minds is an info. Default: the format.
  */
-export function verdictsOn (validated: readonly ValidatedFinding[], targets = DEFAULT_TARGETS): Verdicts {
+export function verdictsOn (
+  validated: readonly ValidatedFinding[], targets: readonly TargetName[] = ['spec']
+): Verdicts {
   return {
     targets: targets.map((target) => verdictOf(target, validated)),
     findings: validated.map(({ found, outcomes, isOfTargets }) => ({
@@ -84,43 +83,43 @@ function validate (found: Finding, subject: Subject): ValidatedFinding {
   return { found, outcomes, isOfTargets: possible.length > 0 }
 }
 
-type IsCause = (cause: ValidatedFinding, echo: ValidatedFinding) => boolean
+/** What two findings may have in common. */
+const COMMON = {
+  nothing: () => true,
+  line: (cause, echo) => cause.found.line === echo.found.line,
+  field: (cause, echo) => cause.found.field === echo.found.field,
+  outcomes: (cause, echo) => [...echo.outcomes].every(([target, outcome]) => cause.outcomes.get(target) === outcome),
+  // About a main file that is no file of the skill: the echo says that the manifest does not list it.
+  file: ({ found: { file = '' } }, echo) => echo.found.message.endsWith(`: ${quote(file)}`)
+} as const satisfies Readonly<Record<string, (cause: ValidatedFinding, echo: ValidatedFinding) => boolean>>
 
-const isYaml: IsCause = ({ found: { code } }) => code.startsWith('yaml_')
-const isOtherYaml: IsCause = (cause, echo) => isYaml(cause, echo) && cause.found.code !== echo.found.code
-const isFlowStyle: IsCause = ({ found: { code } }) => code === 'frontmatter_flow_style'
-const isRepaired: IsCause = ({ found: { code } }) => code === 'yaml_repaired'
+type Cause = readonly [common: keyof typeof COMMON, codes: RegExp]
+
 /** About text that is a list, a mapping or a number. */
-const isAboutShape: IsCause = ({ found: { code } }) => /_not_(?:text|mapping)$|^allowed_tools_list$/.test(code)
-const hasField: IsCause = (cause, echo) => cause.found.field === echo.found.field
-const hasOutcomes: IsCause = (cause, echo) =>
-  [...echo.outcomes].every(([target, outcome]) => cause.outcomes.get(target) === outcome)
-/** About a main file that is no file of the skill. The echo says that the manifest does not list it. */
-const isMainFile: IsCause = ({ found: { code, file = '' } }, echo) =>
-  /^main_file_(?:not_a_file|permission_denied|unreadable)$/.test(code) &&
-  echo.found.message.endsWith(`: ${quote(file)}`)
+const WRONG_SHAPE = /_not_(?:text|mapping)$|^allowed_tools_list$/
+const UNLISTED: readonly Cause[] =
+  [['line', /^(?:yaml_|frontmatter_flow_style$)/], ['nothing', /^yaml_repaired$/], ['outcomes', /^/]]
+const NO_MAIN_FILE: readonly Cause[] = [['file', /^main_file_(?:not_a_file|permission_denied|unreadable)$/]]
 
-const onLine = (isCause: IsCause): IsCause => (cause, echo) =>
-  cause.found.line === echo.found.line && isCause(cause, echo)
-const UNLISTED = [onLine(isYaml), onLine(isFlowStyle), isRepaired, hasOutcomes]
-
-/** Findings that repeat another one, where there is one that fits: the first test that finds one decides. */
-const CAUSES: Readonly<Record<string, readonly IsCause[]>> = {
-  control_characters: [onLine(isYaml)],
-  yaml_not_portable: [onLine(isOtherYaml), onLine(isAboutShape)],
-  frontmatter_flow_style: [(cause, echo) => hasField(cause, echo) && isAboutShape(cause, echo)],
+/** Findings that may repeat another one, and which: the first that fits is the cause. */
+const CAUSES: Readonly<Record<string, readonly Cause[]>> = {
+  control_characters: [['line', /^yaml_/]],
+  yaml_not_portable: [['line', /^yaml_(?!not_portable$)/], ['line', WRONG_SHAPE]],
+  frontmatter_flow_style: [['field', WRONG_SHAPE]],
   mcp_refused: UNLISTED,
   discovery_frontmatter_differs: UNLISTED,
-  link_outside: [isMainFile],
-  link_to_folder: [isMainFile],
-  file_special: [isMainFile],
-  file_unreadable: [isMainFile]
-} satisfies Partial<Record<FindingCode, readonly IsCause[]>>
+  link_outside: NO_MAIN_FILE,
+  link_to_folder: NO_MAIN_FILE,
+  file_special: NO_MAIN_FILE,
+  file_unreadable: NO_MAIN_FILE
+} satisfies Partial<Record<FindingCode, readonly Cause[]>>
 
 /** Returns the finding on the same mistake, which takes the outcomes of its echo. */
-function duplicateOf (echo: ValidatedFinding, all: Iterable<ValidatedFinding>): ValidatedFinding | undefined {
-  for (const isCause of CAUSES[echo.found.code] ?? []) {
-    for (const other of all) if (other !== echo && isCause(other, echo)) return other
+function causeOf (echo: ValidatedFinding, all: ReadonlySet<ValidatedFinding>): ValidatedFinding | undefined {
+  for (const [common, codes] of CAUSES[echo.found.code] ?? []) {
+    for (const cause of all) {
+      if (cause !== echo && codes.test(cause.found.code) && COMMON[common](cause, echo)) return cause
+    }
   }
   return undefined
 }

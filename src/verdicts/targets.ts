@@ -48,14 +48,14 @@ const CLIENTS: ReadonlyArray<readonly [TargetName, Client]> = TARGET_NAMES.map((
 export const TARGET_GROUPS = Object.fromEntries(GROUPS.map((group) =>
   [group, CLIENTS.flatMap(([name, client]) => client.group === group ? name : [])]))
 
-/** Words that callers may use for targets, besides aliases. */
-export const TARGET_WORDS = [...TARGET_NAMES, ...GROUPS, 'all'] as const
-
 const BY_WORD: ReadonlyMap<string, readonly TargetName[]> = new Map([
-  ['all', TARGET_NAMES],
+  ...TARGET_NAMES.map((name) => [name, [name]] as const),
   ...Object.entries(TARGET_GROUPS),
-  ...CLIENTS.flatMap(([name, { aliases = [] }]) => [name, ...aliases].map((word) => [word, [name]] as const))
+  ['all', TARGET_NAMES]
 ])
+
+/** Words that callers may use for targets. */
+export const TARGET_WORDS = [...BY_WORD.keys()]
 
 /** Outcome of a finding for one target, with its condition on the skill, if there is one. */
 export interface PossibleOutcome {
@@ -83,12 +83,12 @@ export function outcomesOf (code: string): readonly PossibleOutcome[] {
 }
 
 /**
- * Reads a list of targets: names, aliases or groups with commas between them, or `all`. `_` counts as `-`.
+ * Reads a list of targets: names or groups with commas between them, or `all`.
  * @returns the targets in the order of TARGETS, each once; or the word that is not a target
  */
 export function parseTargets (text: string): readonly TargetName[] | { readonly unknown: string } {
   const words = text.split(',').map((word) => word.trim()).filter((word) => word !== '')
-  const named = words.map((word) => BY_WORD.get(word.toLowerCase().replaceAll('_', '-')))
+  const named = words.map((word) => BY_WORD.get(word.toLowerCase()))
   const unknown = words.length === 0 ? text : words[named.indexOf(undefined)]
   if (unknown !== undefined) return { unknown }
   return TARGET_NAMES.filter((name) => named.some((names) => names?.includes(name)))

@@ -7,14 +7,14 @@ import type { SkillState } from '../core/revisions/state.ts'
 import type { View } from '../core/view.ts'
 import { SkillError, type SkillErrorCode } from '../core/shared/errors.ts'
 import { ownText } from '../core/shared/json.ts'
-import type { CatalogSkill, Manifest } from '../core/shared/skill.ts'
+import type { Manifest } from '../core/shared/skill.ts'
 import { isListed, mainFileOf, wellKnownFindings } from '../verdicts/rules/discovery-index.ts'
 import {
   DISCOVERY_SCHEMA_ID, type DiscoveryIndexSchema, type LegacyDiscoveryIndexSchema
 } from '../schemas/well-known.ts'
 
-/** Digests of archives that are kept by revision, about 250 bytes each. */
-const MAX_CACHED_ARCHIVE_DIGESTS = 20_000
+/** Most files of all skills whose entries are kept. */
+const MAX_CACHED_FILES = 500_000
 
 /** Codes of errors for a state that does not exist for the caller. Other codes mean that the disk fails. */
 const NOT_SERVED: ReadonlySet<SkillErrorCode> = new Set(['invalid_skill_name', 'revision_changed', 'skill_not_found'])
@@ -55,9 +55,8 @@ type DiscoverySkills = Pick<View, 'at' | 'keptRevisions' | 'list' | 'read'>
 export class Discovery {
   readonly #skills: DiscoverySkills
   readonly #isComplete: boolean
-  /** Digests of archives by revision, which determines their bytes. */
-  readonly #archiveDigests = new LRUCache<string, Promise<string>>({ max: MAX_CACHED_ARCHIVE_DIGESTS })
-  readonly #entries = new WeakMap<Manifest, { readonly skill: CatalogSkill, readonly entries: Entries }>()
+  /** Entries by name and revision, which determine them. */
+  readonly #entries = new LRUCache<string, Promise<Entries>>({ maxSize: MAX_CACHED_FILES })
   /** The entries of the last index, by name. */
   #known: ReadonlyMap<string, Entries> = new Map()
   #making: Promise<DiscoveryIndexes> | undefined
@@ -157,11 +156,13 @@ export class Discovery {
     const { skill } = state
     if (!isUsable(skill)) return {}
     const manifest = await state.manifest()
-    const before = this.#entries.get(manifest)
-    if (before?.skill === skill) return before.entries
-    const entries = await this.#makeEntries(state, manifest)
-    this.#entries.set(manifest, { skill, entries })
-    return entries
+    const key = `${skill.name} ${manifest.revision}`
+    const known = this.#entries.get(key)
+    if (known !== undefined) return await known
+    const made = this.#makeEntries(state, manifest)
+    this.#entries.set(key, made, { size: manifest.files.length + 1 })
+    made.catch(() => { this.#entries.delete(key) })
+    return await made
   }
 
   async #makeEntries (state: SkillState, manifest: Manifest): Promise<Entries> {
@@ -177,17 +178,8 @@ export class Discovery {
     // A skill without other files is listed as its main file, every other one as an archive.
     const [type, file, digest] = manifest.files.length === 1
       ? ['skill-md' as const, MAIN_FILE, mainFile.digest]
-      : ['archive' as const, 'archive.zip', await this.#archiveDigest(state, manifest.revision)]
+      : ['archive' as const, 'archive.zip', await (await state.archive(nameOf)).digest()]
     return { ...legacy, entry: { name, type, description, url: `${name}/${hexOf(digest)}/${file}`, digest } }
-  }
-
-  async #archiveDigest (state: SkillState, revision: string): Promise<string> {
-    const known = this.#archiveDigests.get(revision)
-    if (known !== undefined) return await known
-    const digest = state.archive(await namesIn(state)).then((archive) => archive.digest())
-    this.#archiveDigests.set(revision, digest)
-    digest.catch(() => { this.#archiveDigests.delete(revision) })
-    return await digest
   }
 }
 

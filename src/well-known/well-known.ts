@@ -103,6 +103,18 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
     })
   }
 
+  async function sendArtifact (
+    request: FastifyRequest, reply: FastifyReply, { name, digest }: { name: string, digest: string },
+    type: 'skill-md' | 'archive'
+  ) {
+    const artifact = await discoveryOf(request).findArtifact(name, type, digest)
+    if (artifact === undefined) throw new HttpProblem('artifact_not_found')
+    reply.header('cache-control', IMMUTABLE).header(REVISION_HEADER, artifact.revision)
+    return 'content' in artifact
+      ? answerContent(request, reply, artifact.content, 'text/markdown')
+      : answerArchive(request, reply, artifact.archive, name, strongEtag(digest))
+  }
+
   app.get('/.well-known/agent-skills/:name/:digest/SKILL.md', {
     config: { reads: { event: 'skill.read', api: 'well-known' } },
     schema: {
@@ -113,13 +125,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
       params: ArtifactParamsSchema,
       response: bytesAnswers(['text/markdown'], DOCUMENT_EXAMPLE, 'The bytes')
     }
-  }, async (request, reply) => {
-    const { name, digest } = request.params
-    const artifact = await discoveryOf(request).findArtifact(name, 'skill-md', digest)
-    if (artifact === undefined || !('content' in artifact)) throw new HttpProblem('artifact_not_found')
-    reply.header('cache-control', IMMUTABLE).header(REVISION_HEADER, artifact.revision)
-    return answerContent(request, reply, artifact.content, 'text/markdown')
-  })
+  }, async (request, reply) => sendArtifact(request, reply, request.params, 'skill-md'))
 
   app.get('/.well-known/agent-skills/:name/:digest/archive.zip', {
     config: { reads: { event: 'skill.archive', api: 'well-known' }, load: 'costly' },
@@ -131,13 +137,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
       params: ArtifactParamsSchema,
       response: bytesAnswers([ZIP_MEDIA_TYPE], 'PK', 'The archive')
     }
-  }, async (request, reply) => {
-    const { name, digest } = request.params
-    const artifact = await discoveryOf(request).findArtifact(name, 'archive', digest)
-    if (artifact === undefined || !('archive' in artifact)) throw new HttpProblem('artifact_not_found')
-    reply.header('cache-control', IMMUTABLE).header(REVISION_HEADER, artifact.revision)
-    return answerArchive(request, reply, artifact.archive, name, strongEtag(digest))
-  })
+  }, async (request, reply) => sendArtifact(request, reply, request.params, 'archive'))
 
   /** Sends a file that the index lists. `SKILL.md` is the main file in any casing. */
   async function sendFile (request: FastifyRequest, reply: FastifyReply, name: string, file: string) {

@@ -6,13 +6,14 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createHash, randomBytes } from 'node:crypto'
 import t from 'tap'
+import { buildService } from '../helper/build.ts'
 import { runHere } from '../helper/command-line.ts'
 import { serveFolder } from '../helper/fault-server.ts'
 import { hasProgram, startNginx } from '../helper/proxies.ts'
-import { runProcess, startProcess } from '../helper/process.ts'
+import { runProcess } from '../helper/process.ts'
 import { differences, installSkills } from '../helper/skills-client.ts'
 import { makeKeyPair, sign } from '../helper/signing.ts'
-import { skill, skills, skillText, until } from '../helper/skills.ts'
+import { skill, skills, skillText } from '../helper/skills.ts'
 
 const EXAMPLES = fileURLToPath(new URL('../../skills/', import.meta.url))
 const cli = fileURLToPath(new URL('../../node_modules/skills/bin/cli.mjs', import.meta.url))
@@ -119,33 +120,22 @@ t.test('K93: what one caller sees is for no shared cache and no other web page b
   }
 })
 
-/** A busy machine sheds archives first. */
-async function answered (url: string): Promise<Response> {
-  let response = await fetch(url)
-  await until(async () => {
-    if (response.status === 503) response = await fetch(url)
-    return response.status !== 503
-  })
-  return response
-}
-
 t.test('K93: the files are the answers of the service', async (t) => {
-  const base = t.testdir({
-    skills: {
+  const service = await buildService(t, {
+    files: {
       small: skill('small'),
       deep: skill('deep', { references: { 'a b.md': 'x' }, 'large.bin': 'x'.repeat(400_000) }),
       lower: { 'skill.md': skillText('lower') }
     }
   })
-  const out = join(base, 'out')
-  t.equal((await exportTo(out, join(base, 'skills'))).code, 0)
-  const service = await startProcess(t, { args: [join(base, 'skills')] })
+  const out = join(service.folder, 'out')
+  t.equal((await exportTo(out, service.root)).code, 0)
   const { files } = JSON.parse(readFileSync(join(out, 'manifest.json'), 'utf8')) as Listed
   for (const { path, content_type: type } of files) {
-    const response = await answered(`${service.url}/${encodeURI(path)}`)
-    t.equal(response.status, 200, path)
-    t.ok(Buffer.from(await response.arrayBuffer()).equals(readFileSync(join(out, path))), path)
-    t.equal(type.split(';', 1)[0], response.headers.get('content-type')?.split(';', 1)[0], `${path}: ${type}`)
+    const { status, bytes, headers } = await service.fetch(`/${encodeURI(path)}`)
+    t.equal(status, 200, path)
+    t.ok(bytes.equals(readFileSync(join(out, path))), path)
+    t.equal(type.split(';', 1)[0], headers.get('content-type')?.split(';', 1)[0], `${path}: ${type}`)
   }
 })
 

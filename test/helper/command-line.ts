@@ -22,3 +22,11 @@ export async function runHere (argv: readonly string[],
     (text) => { stderr += text })
   return { code, stdout, stderr }
 }
+
+/** Runs `validate` in a folder. */
+export async function runValidate (
+  cwd: string, ...argv: readonly string[]
+): Promise<{ code: number | undefined, out: string, errors: string }> {
+  const { code, stdout: out, stderr: errors } = await runHere(['validate', ...argv], { cwd })
+  return { code, out, errors }
+}

@@ -1,6 +1,6 @@
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import type { FindingCode } from '../../src/validate/findings.ts'
+import type { FindingCode } from '../../src/validate/report.ts'
 
 /** Where the text of an example belongs. Files are `PATH`, `PATH = CONTENT` or, for a link, `PATH -> TARGET`. */
 type Place = 'frontmatter' | 'body' | 'SKILL.md' | 'files'

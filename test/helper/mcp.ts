@@ -47,3 +47,31 @@ export function listenRequest (headers: Readonly<Record<string, string>> = {}): 
   return modernRequest({ method: 'subscriptions/listen', params: { notifications: { resourcesListChanged: true } } },
     headers)
 }
+
+/** Any body as a client of the 2025 revisions sends it. */
+export function legacyRequest (message: unknown, headers: Readonly<Record<string, string>> = {}): RequestInit {
+  return {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream', ...headers },
+    body: typeof message === 'string' ? message : JSON.stringify(message)
+  }
+}
+
+/** A message that answers a request, or a problem document. */
+export interface Answer {
+  readonly id?: unknown
+  readonly error?: { readonly code: number, readonly message: string }
+  readonly result?: object
+  readonly code?: string
+}
+
+/** Sends a message, and reads its one answer, as JSON or as a stream of events. */
+export async function sendMessage (url: string, init: RequestInit): Promise<{
+  readonly status: number, readonly headers: Headers, readonly text: string, readonly body: Answer
+}> {
+  const response = await fetch(`${url}/mcp`, init)
+  const { status, headers } = response
+  const text = await response.text()
+  const json = /^data: (.*)$/m.exec(text)?.[1] ?? text
+  return { status, headers, text, body: json === '' ? {} : JSON.parse(json) as Answer }
+}

@@ -2,9 +2,10 @@ import type { CatalogSkill } from '../../src/core/shared/skill.ts'
 import { describeSkill } from '../../src/core/read-skill.ts'
 import { type Refusal, RefusedError } from '../../src/core/read/refused.ts'
 import { FileContent } from '../../src/core/read/file-content.ts'
-import {
-  type Outcome, type Subject, subjectOf, TARGET_NAMES, type TargetName, type Verdicts, verdictsOf
-} from '../../src/verdicts/index.ts'
+import { type Verdicts, verdictsOf } from '../../src/verdicts/client-verdicts.ts'
+import { subjectOf } from '../../src/verdicts/entry.ts'
+import type { Subject } from '../../src/verdicts/subject.ts'
+import { type Outcome, TARGET_NAMES, type TargetName } from '../../src/verdicts/targets.ts'
 
 export interface SkillParts {
   readonly folder?: string

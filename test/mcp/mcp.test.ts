@@ -5,16 +5,10 @@ import { PassThrough, Readable } from 'node:stream'
 import type { Client, Resource } from '@modelcontextprotocol/client'
 import { type Skill, SkillsClient } from '@modelcontextprotocol/client/ext/skills'
 import t from 'tap'
-import { parseSkillBytes } from '../../src/core/format/main-file.ts'
-import { FileContent } from '../../src/core/read/file-content.ts'
-import { MAX_TEXT_FILE_BYTES } from '../../src/core/shared/limits.ts'
 import { SILENT } from '../../src/core/shared/log.ts'
-import type { CatalogSkill, Manifest, ManifestFile } from '../../src/core/shared/skill.ts'
 import { serveMcpOverStdio } from '../../src/mcp/stdio.ts'
-import { MAX_MCP_LISTED_FILES } from '../../src/verdicts/limits.ts'
-import { checkEligibility, type Eligibility } from '../../src/verdicts/rules/mcp-list.ts'
 import { buildService, type Files, type Service } from '../helper/build.ts'
-import { connectClient, ERAS, modernRequest } from '../helper/mcp.ts'
+import { type Answer, connectClient, ERAS, legacyRequest, modernRequest, sendMessage } from '../helper/mcp.ts'
 import { skill, skills } from '../helper/skills.ts'
 
 function document (name: string, description = `About ${name}`): string {
@@ -235,7 +229,7 @@ t.test('pages survive changes between them', async (t) => {
   const names = Array.from({ length: 250 }, (_, i) => `skill-${String(i).padStart(3, '0')}`)
   const service = await buildService(t, { files: skills(...names) })
   const client = await connectClient(t, service.url, 'auto')
-  const pages = { resources: 'resources/list', prompts: 'prompts/list' } as const
+  const lists = { resources: 'resources/list', prompts: 'prompts/list', skills: 'skills/list' }
 
   async function follow (method: string, member: string, between: () => void): Promise<string[]> {
     const seen: string[] = []
@@ -254,26 +248,19 @@ t.test('pages survive changes between them', async (t) => {
     return seen
   }
 
-  await t.test('nothing is twice or left out when a name before the cursor goes and one comes', async (t) => {
-    for (const [member, method] of Object.entries({ ...pages, skills: 'skills/list' })) {
+  await t.test('nothing is twice or left out when names up to the cursor go and one comes', async (t) => {
+    for (const [member, method] of Object.entries(lists)) {
+      // The cursor names the last one.
+      const away = ['skill-000', 'skill-199']
       const seen = await follow(method, member, () => {
-        rmSync(join(service.root, 'skill-000'), { recursive: true })
+        for (const name of away) renameSync(join(service.root, name), join(service.root, `.${name}`))
         mkdirSync(join(service.root, 'aaa'))
         writeFileSync(join(service.root, 'aaa/SKILL.md'), document('aaa'))
       })
       t.same(seen, names, method)
       rmSync(join(service.root, 'aaa'), { recursive: true })
-      mkdirSync(join(service.root, 'skill-000'))
-      writeFileSync(join(service.root, 'skill-000/SKILL.md'), document('skill-000'))
+      for (const name of away) renameSync(join(service.root, `.${name}`), join(service.root, name))
     }
-  })
-
-  await t.test('a cursor of a name that is gone goes on behind it', async (t) => {
-    const seen = await follow(
-      'prompts/list', 'prompts', () => { renameSync(join(service.root, 'skill-199'), join(service.root, '.skill-199')) }
-    )
-    t.same(seen, names)
-    renameSync(join(service.root, '.skill-199'), join(service.root, 'skill-199'))
   })
 
   await t.test('a cursor that is none of ours is -32602', async (t) => {
@@ -290,113 +277,12 @@ t.test('pages survive changes between them', async (t) => {
   })
 })
 
-function file (path: string, bytes = 1): ManifestFile {
-  return { path, size_bytes: bytes, media_type: 'text/plain', digest: `sha256:${'0'.repeat(64)}` }
-}
-
-async function check (
-  text: string, files: readonly ManifestFile[] = [file('SKILL.md')], given: Partial<CatalogSkill> = {}
-): Promise<Eligibility> {
-  const bytes = Buffer.from(text)
-  const { frontmatter, summary, findings } = parseSkillBytes(bytes, 'demo')
-  const manifest: Manifest = { skill_name: 'demo', revision: 'sha256:', files }
-  const skill: CatalogSkill = {
-    name: 'demo',
-    metadata: { ...summary, type: 'project', skillPath: '/skills/demo', path: '/skills/demo/SKILL.md' },
-    frontmatter,
-    findings,
-    valid: findings.every(({ severity }) => severity !== 'error'),
-    ...given
-  }
-  return await checkEligibility(skill, manifest, new FileContent(bytes))
-}
-
-/** The main file of a skill that is fine, with these lines in its frontmatter. */
-function withLines (...lines: readonly string[]): string {
-  return `---\nname: demo\ndescription: A demo\n${lines.map((line) => `${line}\n`).join('')}---\n# Demo\n`
-}
-
-async function codes (text: string, files?: readonly ManifestFile[]): Promise<readonly string[]> {
-  return (await check(text, files)).findings.map(({ code }) => code)
-}
-
-t.test('nothing is said of a skill that is listed', async (t) => {
-  for (const text of [
-    withLines(), withLines().replaceAll('\n', '\r\n'), `\uFEFF${withLines()}`,
-    withLines('license: "MIT"', "x: 'it''s'", '# comment', '', 'version: 1.0.0', 'count: 3', 'on: yes # comment'),
-    withLines('metadata:', '  author: someone', '  version: "1.0"', 'compatibility: Needs Python'),
-    withLines('allowed-tools: [Read, "Bash(git status)", Bash(git:*)]', 'empty: []',
-      'json: {"a": {"b": [1, true, null]}}'),
-    withLines('tools:', '- Read', 'nested:', '  - name: a', '    value: b', '  -', '    c: d', '  - - x', '    - y'),
-    withLines('notes: |', '  a: b', '    deeper', '', '  # no comment', 'folded: >-', '  one', '  two', 'list:',
-      '  - |', '    x'),
-    withLines('long: goes on', '  in the next line', '  and one more', 'below:', '  is its value')
-  ]) t.same(await codes(text), [], text)
-})
-
-t.test('each reason has its code, a sentence and the fix', async (t) => {
-  for (const text of [
-    withLines('metadata: text'),
-    withLines('metadata:'),
-    withLines('metadata:', '  version: 1.0'),
-    withLines('compatibility:'),
-    withLines('compatibility: ""'),
-    withLines(`compatibility: ${'x'.repeat(501)}`),
-    withLines('note: colon: inside'),
-    withLines('anchor: &a b'),
-    withLines('tag: !!str b'),
-    withLines('quoted: "over', '  two lines"'),
-    withLines('flow: [a,', '  b]'),
-    `--- \n${withLines().slice(4)}`
-  ]) {
-    const { frontmatter, findings } = await check(text)
-    t.same(findings.map(({ code }) => code), ['mcp_refused'], text)
-    t.equal(frontmatter, undefined, text)
-    for (const { code, severity, message, fix } of findings) {
-      t.match(code, /^mcp_[a-z_]+$/)
-      t.equal(severity, 'info')
-      t.match(message, /^MCP does not list the skill: .*[^.]$/s)
-      t.match(fix, /^[A-Z].*[^.]$/s)
-    }
-  }
-})
-
-t.test('files decide too; a skill over the limits of the extension is listed, and said to be', async (t) => {
-  const many = (count: number) => [file('SKILL.md'), ...Array.from({ length: count - 1 }, (_, i) => file(`${i}`))]
-  const large = [file('a', MAX_TEXT_FILE_BYTES), file('b', 16 * 1_048_576 - MAX_TEXT_FILE_BYTES)]
-  for (const [files, ...expected] of [
-    [[file('SKILL.md'), file('a', MAX_TEXT_FILE_BYTES + 1)], 'mcp_file_too_large'],
-    [many(512)],
-    [many(513), 'mcp_limits_exceeded'],
-    [[file('SKILL.md', 0), ...large]],
-    [[file('SKILL.md'), ...large], 'mcp_limits_exceeded'],
-    [many(MAX_MCP_LISTED_FILES), 'mcp_limits_exceeded'],
-    [many(MAX_MCP_LISTED_FILES + 1), 'mcp_too_many_files']
-  ] as const) t.same(await codes(withLines(), files), expected)
-  const { frontmatter, findings } = await check(withLines(), many(513))
-  t.match(findings, [{ severity: 'info', message: /512 files or 16777216 bytes/ }])
-  t.same(frontmatter, { name: 'demo', description: 'A demo' })
-})
-
 const JSON_RPC = { jsonrpc: '2.0', id: 1 }
-const HEADERS = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
 const INITIALIZE = {
   ...JSON_RPC,
   id: 'start',
   method: 'initialize',
   params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'test', version: '1' } }
-}
-
-interface Answer {
-  readonly id: unknown
-  readonly error?: { readonly code: number, readonly message: string }
-  readonly result?: { readonly content?: ReadonlyArray<{ readonly text: string }>, readonly isError?: boolean }
-}
-
-async function post (service: Service, init: RequestInit): Promise<Answer> {
-  const response = await fetch(`${service.url}/mcp`, init)
-  const text = await response.text()
-  return JSON.parse(/^data: (.*)$/m.exec(text)?.[1] ?? text) as Answer
 }
 
 /** Sends bytes to the server over standard input, and returns its answers by id when there are `count` of them. */
@@ -433,7 +319,6 @@ const WRONG: ReadonlyArray<{ readonly method: string, readonly params?: unknown,
   ...['tools/list', 'prompts/list', 'resources/list', 'resources/templates/list', 'skills/list'].flatMap((method) => [
     { method, params: { cursor: 5 }, problem: /cursor must be string/ },
     { method, params: { cursor: 'x' }, problem: /^Invalid cursor: / },
-    { method, params: { cursor: '' }, problem: /^Invalid cursor: / },
     { method, params: [], problem: /params is not an object/ }
   ])
 ]
@@ -458,17 +343,17 @@ const NULLS: ReadonlyArray<{ readonly method: string, readonly params: unknown }
 
 t.test('parameters', async (t) => {
   const service = await buildService(t, { files: { demo: skill('demo') } })
-  const legacy = (message: object): RequestInit =>
-    ({ method: 'POST', headers: HEADERS, body: JSON.stringify({ ...JSON_RPC, ...message }) })
+  const post = async (request: RequestInit) => (await sendMessage(service.url, request)).body
+  const legacy = (message: object) => legacyRequest({ ...JSON_RPC, ...message })
 
   t.test('K88: wrong parameters and cursors are -32602 with one sentence, over HTTP', async (t) => {
     for (const { method, params, problem } of [...WRONG, ...INITIALIZE_WRONG]) {
       const name = `${method} ${JSON.stringify(params)}`
-      const { error } = await post(service, legacy({ method, params }))
+      const { error } = await post(legacy({ method, params }))
       t.match(error, { code: -32602, message: problem }, name)
       t.notMatch(error?.message, /[\n{]/, name)
       if (method === 'initialize' || Array.isArray(params)) continue
-      const modern = await post(service, modernRequest({ method, params: (params ?? {}) as Record<string, unknown> }))
+      const modern = await post(modernRequest({ method, params: (params ?? {}) as Record<string, unknown> }))
       t.match(modern.error, { code: -32602, message: problem }, `${name}, modern`)
     }
   })
@@ -484,7 +369,7 @@ t.test('parameters', async (t) => {
 
   t.test('K37: null stands for an absent parameter, over HTTP and standard input', async (t) => {
     for (const { method, params } of NULLS) {
-      t.ok((await post(service, legacy({ method, params }))).result, `${method} ${JSON.stringify(params)}`)
+      t.ok((await post(legacy({ method, params }))).result, `${method} ${JSON.stringify(params)}`)
     }
     const lines = [INITIALIZE, ...NULLS.map((message, id) => ({ jsonrpc: '2.0', id: id + 1, ...message }))]
     const answers = await pipe(service, lines.map((line) => `${JSON.stringify(line)}\n`), lines.length)
@@ -497,12 +382,7 @@ const HALF = { 'SKILL.md': '---\nname: half\ndescription: "half \\uD800"\n---\n'
 t.test('K88: each line of standard input has its answer', async (t) => {
   const service = await buildService(t, { files: { demo: skill('demo', { 'big.txt': '"'.repeat(6_000_000) }), half: HALF } })
   const ping = { ...JSON_RPC, method: 'ping' }
-  const bad: ReadonlyArray<{
-    readonly name: string
-    readonly line: string
-    readonly code: number
-    readonly id?: unknown
-  }> = [
+  const bad: ReadonlyArray<{ name: string, line: string, code: number, id?: unknown }> = [
     { name: 'no JSON', line: 'hello', code: -32700 },
     { name: 'deep nesting', line: `${'['.repeat(200_000)}${']'.repeat(200_000)}`, code: -32600 },
     {
@@ -536,8 +416,7 @@ t.test('K88: each line of standard input has its answer', async (t) => {
     ]
     const lines = [INITIALIZE, ...messages].map((line) => `${JSON.stringify(line)}\n`)
     const answers = await pipe(service, lines, lines.length)
-    const send = (message: object) => post(service, { method: 'POST', headers: HEADERS, body: JSON.stringify(message) })
-    const overHttp = await Promise.all(messages.map(send))
+    const overHttp = await Promise.all(messages.map((message) => sendMessage(service.url, legacyRequest(message))))
     t.strictSame(answers.get('\ufffd')?.result, {})
     t.match(answers.get(3)?.result, { skills: [{}, { frontmatter: { description: 'half \ufffd' } }] })
     t.notMatch(JSON.stringify([...answers.values(), ...overHttp]), /\\ud[89a-f]/)

@@ -9,7 +9,9 @@ import t, { type Test } from 'tap'
 import { SILENT } from '../../src/core/shared/log.ts'
 import { serveMcpOverStdio } from '../../src/mcp/stdio.ts'
 import { buildService, type Service } from '../helper/build.ts'
-import { connectClient, ERAS, listenRequest, modernRequest } from '../helper/mcp.ts'
+import {
+  connectClient, ERAS, legacyRequest, listenRequest, modernRequest, sendMessage
+} from '../helper/mcp.ts'
 import { jsonRequest, openRaw } from '../helper/raw-http.ts'
 import { skill, until } from '../helper/skills.ts'
 
@@ -222,39 +224,14 @@ const FILES = {
   demo: { 'SKILL.md': '---\nname: demo\ndescription: A demo\n---\n# Demo\n', 'big.txt': 'x'.repeat(2_000_000) }
 }
 
-const LEGACY = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
-
 const FUTURE = {
   'io.modelcontextprotocol/protocolVersion': '2099-01-01', 'io.modelcontextprotocol/clientCapabilities': {}
-}
-
-interface Answer {
-  readonly status: number
-  readonly headers: Headers
-  readonly text: string
-  readonly body: { readonly error?: { readonly code: number }, readonly code?: string, readonly result?: object }
-}
-
-async function send (url: string, init: RequestInit): Promise<Answer> {
-  const response = await fetch(`${url}/mcp`, init)
-  const { status, headers } = response
-  const text = await response.text()
-  const json = /^data: (.*)$/m.exec(text)?.[1] ?? text
-  return { status, headers, text, body: json === '' ? {} : JSON.parse(json) as Answer['body'] }
-}
-
-function legacy (message: unknown, headers: Readonly<Record<string, string>> = {}): RequestInit {
-  return {
-    method: 'POST',
-    headers: { ...LEGACY, ...headers },
-    body: typeof message === 'string' ? message : JSON.stringify(message)
-  }
 }
 
 /** Ping of either revision: what answers it lives. */
 async function lives (t: Test, url: string): Promise<void> {
   t.match(
-    await send(url, modernRequest({ method: 'tools/list' })), { status: 200, body: { result: {} } }, 'and it lives'
+    await sendMessage(url, modernRequest({ method: 'tools/list' })), { status: 200, body: { result: {} } }, 'and it lives'
   )
 }
 
@@ -265,19 +242,19 @@ t.test('hostile requests', async (t) => {
   t.test('what is not one JSON object is refused before MCP sees it, as everywhere (K48, K57)', async (t) => {
     const ping = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping' })
     const cases: ReadonlyArray<readonly [name: string, init: RequestInit, status: number, code: string]> = [
-      ['broken JSON', legacy('{'), 400, 'invalid_json'],
-      ['no body', legacy(''), 400, 'invalid_json'],
-      ['invalid UTF-8', { ...legacy(''), body: Buffer.from([0x22, 0xff, 0x22]) }, 400, 'invalid_json'],
-      ['a batch', legacy(`[${ping},${ping}]`), 400, 'bad_request'],
-      ['a string', legacy('"ping"'), 400, 'bad_request'],
-      ['null', legacy('null'), 400, 'bad_request'],
-      ['deep nesting', legacy(`${'{"a":'.repeat(70)}1${'}'.repeat(70)}`), 400, 'json_too_deep'],
-      ['a large body', legacy({ x: 'x'.repeat(1_100_000) }), 413, 'body_too_large'],
-      ['text', legacy(ping, { 'content-type': 'text/plain' }), 415, 'unsupported_media_type'],
-      ['a compressed body', legacy(ping, { 'content-encoding': 'gzip' }), 415, 'unsupported_media_type']
+      ['broken JSON', legacyRequest('{'), 400, 'invalid_json'],
+      ['no body', legacyRequest(''), 400, 'invalid_json'],
+      ['invalid UTF-8', { ...legacyRequest(''), body: Buffer.from([0x22, 0xff, 0x22]) }, 400, 'invalid_json'],
+      ['a batch', legacyRequest(`[${ping},${ping}]`), 400, 'bad_request'],
+      ['a string', legacyRequest('"ping"'), 400, 'bad_request'],
+      ['null', legacyRequest('null'), 400, 'bad_request'],
+      ['deep nesting', legacyRequest(`${'{"a":'.repeat(70)}1${'}'.repeat(70)}`), 400, 'json_too_deep'],
+      ['a large body', legacyRequest({ x: 'x'.repeat(1_100_000) }), 413, 'body_too_large'],
+      ['text', legacyRequest(ping, { 'content-type': 'text/plain' }), 415, 'unsupported_media_type'],
+      ['a compressed body', legacyRequest(ping, { 'content-encoding': 'gzip' }), 415, 'unsupported_media_type']
     ]
     for (const [name, init, status, code] of cases) {
-      const answer = await send(url, init)
+      const answer = await sendMessage(url, init)
       t.match(answer, { status, body: { code } }, name)
       t.equal(answer.headers.get('content-type'), 'application/problem+json', name)
     }
@@ -290,7 +267,7 @@ t.test('hostile requests', async (t) => {
 
   t.test('K47: other methods are 405 with Allow', async (t) => {
     for (const method of ['GET', 'DELETE', 'PUT', 'PATCH', 'OPTIONS']) {
-      const answer = await send(url, { method })
+      const answer = await sendMessage(url, { method })
       t.match(answer, { status: 405, body: { code: 'method_not_allowed' } }, method)
       t.equal(answer.headers.get('allow'), method === 'GET' ? 'POST' : 'GET, HEAD, POST', method)
     }
@@ -301,25 +278,25 @@ t.test('hostile requests', async (t) => {
     const call = { method: 'tools/call', params: { name: 'get_skill' } }
     const future = { 'mcp-protocol-version': '2099-01-01' }
     const cases: ReadonlyArray<readonly [name: string, init: RequestInit, status: number, code: number]> = [
-      ['no message', legacy({}), 400, -32600],
-      ['a response', legacy({ jsonrpc: '2.0', id: 1, result: {} }), 202, 0],
-      ['an unknown method', legacy({ jsonrpc: '2.0', id: 1, method: 'nope' }), 200, -32601],
+      ['no message', legacyRequest({}), 400, -32600],
+      ['a response', legacyRequest({ jsonrpc: '2.0', id: 1, result: {} }), 202, 0],
+      ['an unknown method', legacyRequest({ jsonrpc: '2.0', id: 1, method: 'nope' }), 200, -32601],
       ['an unknown method, modern', modernRequest({ method: 'nope' }), 404, -32601],
       ['a version from the future', modernRequest({ method: 'tools/list', params: { _meta: FUTURE } }, future), 400,
         -32022],
-      ['a version header from the future', legacy(ping, future), 400, -32602],
+      ['a version header from the future', legacyRequest(ping, future), 400, -32602],
       ['a method header that differs', modernRequest({ method: 'tools/list' }, { 'mcp-method': 'tools/call' }), 400,
         -32020],
       ['a name header that differs', modernRequest(call, { 'mcp-name': 'list_skills' }), 400, -32020],
-      ['no Accept for a stream', legacy(ping, { accept: 'application/json' }), 406, -32000],
-      ['parameters of a wrong type', modernRequest({ method: 'resources/directory/read', params: { uri: 5 } }), 200,
+      ['no Accept for a stream', legacyRequest(ping, { accept: 'application/json' }), 406, -32000],
+      ['parameters of a wrong type', modernRequest({ method: 'skills/get', params: { uri: 5 } }), 200,
         -32602],
       ['no parameters', modernRequest({ method: 'skills/get' }), 200, -32602],
       ['a filter that is none', modernRequest({ method: 'subscriptions/listen', params: { notifications: 5 } }), 200,
         -32602]
     ]
     for (const [name, init, status, code] of cases) {
-      const { status: actual, body, text } = await send(url, init)
+      const { status: actual, body, text } = await sendMessage(url, init)
       t.equal(actual, status, `${name}: ${text.slice(0, 200)}`)
       t.equal(body.error?.code ?? 0, code, `${name}: ${text.slice(0, 200)}`)
     }
@@ -332,15 +309,15 @@ t.test('Origin', async (t) => {
 
   t.test('K55: on a loopback address programs and local pages pass, other pages get 403', async (t) => {
     const { url } = await buildService(t, { files: FILES })
-    t.equal((await send(url, modernRequest(message))).status, 200, 'no Origin')
+    t.equal((await sendMessage(url, modernRequest(message))).status, 200, 'no Origin')
     for (const origin of ['http://localhost:6274', 'https://127.0.0.1', 'http://[::1]:3000', 'HTTP://LOCALHOST']) {
-      t.equal((await send(url, modernRequest(message, { origin }))).status, 200, origin)
+      t.equal((await sendMessage(url, modernRequest(message, { origin }))).status, 200, origin)
     }
     for (const origin of [
       'https://evil.example', 'null', 'http://localhost.evil.example', 'http://127.0.0.1.evil.example',
       'chrome-extension://abc', 'file://', 'http://localhost@evil.example', 'http://evil.example, http://localhost'
     ]) {
-      const answer = await send(url, modernRequest(message, { origin }))
+      const answer = await sendMessage(url, modernRequest(message, { origin }))
       t.match(answer, { status: 403, body: { code: 'origin_not_allowed' } }, origin)
       t.equal(answer.headers.get('content-type'), 'application/problem+json')
     }
@@ -351,13 +328,13 @@ t.test('Origin', async (t) => {
       files: FILES, options: { host: '0.0.0.0', allowedOrigins: ['https://app.example', 'chrome-extension://abc'] }
     })
     for (const origin of ['https://app.example', 'https://APP.example', 'chrome-extension://abc']) {
-      t.equal((await send(url, modernRequest(message, { origin }))).status, 200, origin)
+      t.equal((await sendMessage(url, modernRequest(message, { origin }))).status, 200, origin)
     }
-    t.equal((await send(url, modernRequest(message))).status, 200, 'no Origin')
+    t.equal((await sendMessage(url, modernRequest(message))).status, 200, 'no Origin')
     for (const origin of [
       'http://app.example', 'https://app.example:444', 'https://sub.app.example', 'http://localhost', 'null'
     ]) {
-      t.equal((await send(url, modernRequest(message, { origin }))).status, 403, origin)
+      t.equal((await sendMessage(url, modernRequest(message, { origin }))).status, 403, origin)
     }
   })
 })
@@ -368,8 +345,8 @@ t.test('K65: answers to clients of the newer revision are for nobody else', asyn
     ['skills/list', {}], ['skills/get', { uri: 'skill://demo/SKILL.md' }],
     ['resources/directory/read', { uri: 'skill://demo' }]
   ] as const) {
-    const [modern, old] = [modernRequest({ method, params }), legacy({ jsonrpc: '2.0', id: 1, method, params })]
-    t.match(await send(url, modern), { body: { result: { ttlMs: 0, cacheScope: 'private' } } }, method)
-    t.notMatch(JSON.stringify((await send(url, old)).body), /error|ttlMs|cacheScope/, method)
+    const [modern, old] = [modernRequest({ method, params }), legacyRequest({ jsonrpc: '2.0', id: 1, method, params })]
+    t.match(await sendMessage(url, modern), { body: { result: { ttlMs: 0, cacheScope: 'private' } } }, method)
+    t.notMatch(JSON.stringify((await sendMessage(url, old)).body), /error|ttlMs|cacheScope/, method)
   }
 })

@@ -7,7 +7,7 @@ import fc from 'fast-check'
 import { validate } from '../../src/validate/validate-skills.ts'
 import { withSkills } from '../../src/cli/with-skills.ts'
 import type { SkillReport } from '../../src/validate/report.ts'
-import { TARGET_NAMES, type TargetName } from '../../src/verdicts/index.ts'
+import { TARGET_NAMES, type TargetName } from '../../src/verdicts/targets.ts'
 import { zipOf, type ZipEntry } from '../helper/archives.ts'
 import { buildService, type Service } from '../helper/build.ts'
 import { modernRequest } from '../helper/mcp.ts'
@@ -70,7 +70,7 @@ t.test('K80: POST /validate', async (t) => {
         tokens: { all_files: null }
       }
     })
-    const { json } = await send(service, DEMO, { query: '?folder=other&target=spec,codex,vscode,gh' })
+    const { json } = await send(service, DEMO, { query: '?folder=other&target=spec,codex,vscode,gh-skill' })
     t.strictSame(json.targets.map(({ target, verdict }) => [target, verdict]),
       [['spec', 'refused'], ['codex', 'ok'], ['vscode', 'warned'], ['gh-skill', 'refused']])
     t.match(json.findings, [{ code: 'name_folder_mismatch', severity: 'error', file: 'SKILL.md', line: 2, column: 7 }])

@@ -7,18 +7,11 @@ import formats from 'ajv-formats'
 import { MAX_SKILL_BYTES } from '../../src/core/shared/limits.ts'
 import type { Finding } from '../../src/core/shared/skill.ts'
 import { REPORTERS, type ReportFormat, type SkillReport } from '../../src/validate/report.ts'
-import { runHere } from '../helper/command-line.ts'
+import { runHere, runValidate as run } from '../helper/command-line.ts'
 import { launch, runProcess } from '../helper/process.ts'
 import { skill, skills, skillText } from '../helper/skills.ts'
 import { FINDING_EXAMPLES, writeExample } from '../helper/finding-examples.ts'
 import { GOOD, subjectFor } from '../helper/verdicts.ts'
-
-async function run (
-  cwd: string, ...argv: readonly string[]
-): Promise<{ code: number | undefined, out: string, errors: string }> {
-  const { code, stdout: out, stderr: errors } = await runHere(['validate', ...argv], { cwd })
-  return { code, out, errors }
-}
 
 function brokenFolder (t: Test): string {
   return t.testdir({
@@ -142,20 +135,17 @@ t.test('K79: wrong use, and a path without skills, exit with 2', async (t) => {
   }
 })
 
-t.test('K79: a skill that may not be read is a finding, with --fix too, and a SKILL.md in it wrong use', async (t) => {
+t.test('K79: a skill that may not be read is a finding, with --fix too', async (t) => {
   const cwd = t.testdir({ skills: skills('one', 'two') })
   chmodSync(cwd, 0o755)
   chmodSync(join(cwd, 'skills/two/SKILL.md'), 0)
   chmodSync(join(cwd, 'skills/one'), 0)
   const uid = process.getuid?.() === 0 ? { uid: 65_534 } : {}
   const folder = await runProcess(t, { cwd, args: ['validate', 'skills', '--fix'], ...uid })
-  const file = await runProcess(t, { cwd, args: ['validate', 'skills/one/SKILL.md'], ...uid })
   chmodSync(join(cwd, 'skills/one'), 0o755)
   t.match(folder, {
     code: 1, stdout: /^skills\/one\/SKILL\.md {2}error {2}main_file_permission_denied[^]*^skills\/two\/SKILL\.md {2}error/m, stderr: ''
   })
-  t.match(file,
-    { code: 2, stdout: '', stderr: /^skillserve: 'skills\/one\/SKILL\.md' cannot be read: EACCES: permission denied\n/ })
 })
 
 t.test('K4, K79: what is left out is named, and --allow-links takes links as serve does', async (t) => {
@@ -198,7 +188,7 @@ t.test('K79: what fails is chosen', async (t) => {
   t.equal((await run(cwd, '--target', 'vscode')).code, 0, 'a warning')
   t.equal((await run(cwd, '--target', 'vscode', '--max-warnings', '0')).code, 1)
   t.equal((await run(cwd, '--target', 'vscode', '--fail-on', 'warning')).code, 1)
-  t.match((await run(cwd, '--target', 'spec,codex,vscode,gh')).out,
+  t.match((await run(cwd, '--target', 'spec,codex,vscode,gh-skill')).out,
     'skills/bad: spec refused, codex ok, vscode warned, gh-skill refused\n')
   t.equal((await run(cwd, '--target', 'codex', '--quiet')).out.includes('name_folder_mismatch'), false)
   t.match(await run(cwd, '--target', 'codex', '--baseline', 'base.json', '--write-baseline'), {
@@ -216,7 +206,7 @@ t.test('K79: a file next to the skills has the choices of a project', async (t) 
     t.match(await run(cwd, path), { code: 1, out: /skills\/bad: codex ok, vscode warned\n/ }, path)
   }
   t.equal((await run(cwd, '--fail-on', 'error')).code, 0, 'a flag beats it')
-  t.match((await run(cwd, '--target', 'gh')).out, /gh-skill refused/)
+  t.match((await run(cwd, '--target', 'gh-skill')).out, /gh-skill refused/)
   writeFileSync(file, 'targets: [vscode]\nmax_warnings: 0\n')
   t.equal((await run(cwd)).code, 1)
   t.equal((await run(cwd, '--max-warnings', '1')).code, 0)
@@ -295,24 +285,20 @@ t.test('K79: annotations and SARIF name files from the root of the repository, w
   'command runs', async (t) => {
   const cwd =
     t.testdir({ '.git': {}, pkg: { skills: { bad: { 'SKILL.md': '---\nname: other\ndescription: x\n---\nbody\n' } } } })
-  const places = [
-    { folder: 'pkg', argv: ['skills'] }, { folder: 'pkg/skills/bad', argv: [] }, {
-      folder: '.', argv: [join(cwd, 'pkg/skills')]
-    },
-    { folder: '..', argv: [join(cwd, 'pkg/skills/bad/SKILL.md')] }
-  ]
-  for (const { folder, argv } of places) {
-    for (const { env, path } of [
-      { env: {}, path: 'pkg/skills/bad/SKILL.md' },
-      { env: { GITHUB_WORKSPACE: join(cwd, 'pkg') }, path: 'skills/bad/SKILL.md' },
-      { env: { GITHUB_WORKSPACE: join(cwd, 'nowhere') }, path: 'pkg/skills/bad/SKILL.md' }
-    ]) {
-      const report = async (format: string) =>
-        (await runHere(['validate', ...argv, '--format', format], { cwd: join(cwd, folder), env })).stdout
-      t.match(await report('github'), `::error file=${path},line=2,`, `${folder} ${argv.join()}`)
-      t.match(JSON.parse(await report('sarif')).runs[0].results[0].locations[0].physicalLocation.artifactLocation,
-        { uri: path })
-    }
+  const fromRoot = 'pkg/skills/bad/SKILL.md'
+  for (const { folder, argv, env = {}, path = fromRoot } of [
+    { folder: 'pkg', argv: ['skills'] },
+    { folder: 'pkg', argv: ['skills'], env: { GITHUB_WORKSPACE: join(cwd, 'nowhere') } },
+    { folder: 'pkg', argv: ['skills'], env: { GITHUB_WORKSPACE: join(cwd, 'pkg') }, path: 'skills/bad/SKILL.md' },
+    { folder: 'pkg/skills/bad', argv: [] },
+    { folder: '.', argv: [join(cwd, 'pkg/skills')] },
+    { folder: '..', argv: [join(cwd, fromRoot)] }
+  ]) {
+    const report = async (format: string) =>
+      (await runHere(['validate', ...argv, '--format', format], { cwd: join(cwd, folder), env })).stdout
+    t.match(await report('github'), `::error file=${path},line=2,`, `${folder} ${argv.join()}`)
+    t.match(JSON.parse(await report('sarif')).runs[0].results[0].locations[0].physicalLocation.artifactLocation,
+      { uri: path })
   }
 })
 
@@ -379,10 +365,8 @@ t.test('K79: SARIF passes its JSON schema, and every result has a file and a lin
   const { runs: [{ tool: { driver: { rules } } }] } = JSON.parse((await run(cwd, '--format', 'sarif')).out)
   for (const { id, helpUri, help, shortDescription, fullDescription } of rules) {
     t.ok(helpUri.endsWith(`docs/findings.md#${id}`), id)
-    for (const { text } of [help, shortDescription, fullDescription]) {
-      t.match(text, /./,
-      `${id}: code scanning asks for all three`)
-    }
+    const texts = [help, shortDescription, fullDescription].map(({ text }) => text)
+    t.ok(texts.every((text) => text !== ''), `${id}: code scanning asks for all three`)
   }
 })
 
@@ -530,7 +514,7 @@ t.test('K79: annotations have a level, a place and the remedy; those of the whol
 t.test('K79: SARIF has a result for each finding, and says how many code scanning would not take', async (t) => {
   const read = async (findings: readonly Finding[], path = 'skills/demo') =>
     JSON.parse(print('sarif', [await report({ findings, path })])).runs[0]
-  const { results, invocations, tool } = await read(FINDINGS)
+  const { results, invocations } = await read(FINDINGS)
   const location = (uri: string, region: object) =>
     [{ physicalLocation: { artifactLocation: { uri, uriBaseId: '%SRCROOT%' }, region } }]
   t.strictSame(results, [
@@ -561,11 +545,6 @@ t.test('K79: SARIF has a result for each finding, and says how many code scannin
     }
   ])
   t.strictSame(invocations, [{ executionSuccessful: true }])
-  const levels = new Map(tool.driver.rules.map(({
-    id, defaultConfiguration: { level }
-  }: { readonly id: string, readonly defaultConfiguration: { readonly level: string } }) => [id, level]))
-  t.strictSame(['name_missing', 'file_type_mismatch', 'file_program'].map((code) => levels.get(code)),
-    ['error', 'warning', 'note'])
   t.match((await read(FINDINGS.slice(3), '/other/demo')).results, [{
     locations: [{
       physicalLocation: { artifactLocation: { uri: 'file:///other/demo/skill.md', uriBaseId: undefined } }

@@ -5,15 +5,8 @@ import fc from 'fast-check'
 import { MAX_MAIN_FILE_BYTES } from '../../src/core/shared/limits.ts'
 import { parseSkillBytes } from '../../src/core/format/main-file.ts'
 import { fixText as fixFile } from '../../src/validate/fix.ts'
-import { runHere } from '../helper/command-line.ts'
+import { runValidate as run } from '../helper/command-line.ts'
 import { skill, skillText } from '../helper/skills.ts'
-
-async function run (
-  cwd: string, ...flags: readonly string[]
-): Promise<{ code: number | undefined, out: string, errors: string }> {
-  const { code, stdout: out, stderr: errors } = await runHere(['validate', ...flags], { cwd })
-  return { code, out, errors }
-}
 
 const fixText = (text: string, folder: string): string => fixFile(text, folder).text
 

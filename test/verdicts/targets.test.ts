@@ -6,9 +6,10 @@ import {
 import { MAX_TEXT_FILE_BYTES } from '../../src/core/shared/limits.ts'
 import { type FindingCode, FINDINGS } from '../../src/verdicts/findings.ts'
 import { MAX_DISCOVERY_FILES, MAX_MCP_LISTED_FILES } from '../../src/verdicts/limits.ts'
+import { verdictsOf } from '../../src/verdicts/client-verdicts.ts'
 import {
-  type Outcome, outcomesOf, parseTargets, TARGET_GROUPS, TARGET_NAMES, type TargetName, TARGETS, verdictsOf
-} from '../../src/verdicts/index.ts'
+  type Outcome, outcomesOf, parseTargets, TARGET_GROUPS, TARGET_NAMES, type TargetName, TARGETS
+} from '../../src/verdicts/targets.ts'
 import { printable } from '../../src/core/shared/text.ts'
 import { codesInSchema, frontmatterSchema } from '../../scripts/frontmatter-schemas.ts'
 
@@ -24,22 +25,19 @@ for (const [rule, parts, code, outcomes] of RULES) {
 
 t.test('K79: rules about fields that the format does not know, or knows in another shape', async (t) => {
   type Row = readonly [lines: readonly string[], code: string, outcomes: Partial<Record<TargetName, Outcome>>]
-  const rows: readonly Row[] =
-    [
-      [['tags: a'], 'unknown_fields', said('refused skills-ref quick-validate; warned vscode')],
-      [[
-        'argument-hint: a', 'user-invocable: true', 'disable-model-invocation: false', 'context: fork'
-      ], 'unknown_fields', said('refused skills-ref quick-validate')],
-      [['allowed-tools:', '  - Read'], 'allowed_tools_list', said('warned spec vscode; refused gh-skill')],
-      [['tags: [a]'], 'frontmatter_flow_style', said('refused skills-ref quick-validate; warned vscode')],
-      [['allowed-tools: [Read]'], 'allowed_tools_list', said('warned spec vscode; refused skills-ref gh-skill')],
-      [['metadata:', '  a: [b]'], 'metadata_not_text', said('warned spec; refused skills-ref; not_loaded mcp')],
-      [[`when_to_use: ${long(1_530)}`], 'when_to_use_too_long',
-        said('refused skills-ref quick-validate; cut claude-code; warned vscode')],
-      [[
-        'disable-model-invocation: true', 'user-invocable: false'
-      ], 'nobody_can_invoke', said('refused skills-ref quick-validate; not_loaded claude-code')]
-    ]
+  const rows: readonly Row[] = [
+    [['tags: a'], 'unknown_fields', said('refused skills-ref quick-validate; warned vscode')],
+    [['argument-hint: a', 'user-invocable: true', 'disable-model-invocation: false', 'context: fork'],
+      'unknown_fields', said('refused skills-ref quick-validate')],
+    [['allowed-tools:', '  - Read'], 'allowed_tools_list', said('warned spec vscode; refused gh-skill')],
+    [['tags: [a]'], 'frontmatter_flow_style', said('refused skills-ref quick-validate; warned vscode')],
+    [['allowed-tools: [Read]'], 'allowed_tools_list', said('warned spec vscode; refused skills-ref gh-skill')],
+    [['metadata:', '  a: [b]'], 'metadata_not_text', said('warned spec; refused skills-ref; not_loaded mcp')],
+    [[`when_to_use: ${long(1_530)}`], 'when_to_use_too_long',
+      said('refused skills-ref quick-validate; cut claude-code; warned vscode')],
+    [['disable-model-invocation: true', 'user-invocable: false'], 'nobody_can_invoke',
+      said('refused skills-ref quick-validate; not_loaded claude-code')]
+  ]
   for (const [lines, code, outcomes] of rows) {
     const { targets, findings } = await verdictsFor({ text: text('name: demo', D, ...lines) }, TARGET_NAMES)
     t.ok(findings.some((found) => found.code === code), code)
@@ -61,7 +59,6 @@ t.test('K79: verdicts that hang on more than the code of a finding', async (t) =
   const rows: ReadonlyArray<readonly [SkillParts, code: string, Partial<Record<TargetName, Outcome>>]> = [
     [name('Demo'), 'name_invalid_characters', said('refused skills-ref; changed claude-code; warned vscode; ok codex')],
     [name('Demo', 'Demo'), 'name_invalid_characters', said('ok claude-code')],
-    [name('技能'), 'name_invalid_characters', said('refused skills-ref; changed claude-code')],
     [name('a_b', 'a_b'), 'name_invalid_characters', said('refused skills-ref; ok claude-code')],
     [name('技-能2', '技-能2'), 'name_invalid_characters', said('ok skills-ref claude-code')],
     ...Array.from('\\<>*?"|', (character) =>
@@ -73,25 +70,21 @@ t.test('K79: verdicts that hang on more than the code of a finding', async (t) =
     [name('other'), 'name_folder_mismatch', said('ok anthropic-upload')],
     [name('2024'), 'name_not_text', said('refused skills-ref')],
     [name('2024', '2024'), 'name_not_text', said('ok skills-ref')],
-    [name('\n  - demo'), 'name_not_text', said('refused skills-ref')],
     [name('[demo]'), 'name_not_text', said('refused skills-ref')],
     [described('5'), 'description_not_text', said('refused spec quick-validate; ok skills-ref; not_loaded skills-cli')],
     [described('\n  - a'), 'description_not_text', said('refused skills-ref')],
-    [described('[a]'), 'description_not_text', said('refused skills-ref')],
     [described('a\n\n  b'), 'description_not_one_line', said('changed codex')],
     [described('😀'.repeat(600)), 'discovery_description_too_long',
       said('ok discovery-0.1.0; not_loaded discovery-0.2.0')],
     [also('compatibility: 5'), 'compatibility_not_text',
       said('refused spec quick-validate; ok skills-ref; not_loaded mcp')],
     [also('compatibility:', '  node: 20'), 'compatibility_not_text', said('refused skills-ref')],
-    [also('compatibility: [a]'), 'compatibility_not_text', said('refused skills-ref')],
     [also("compatibility: ''"), 'compatibility_empty', said('warned spec; not_loaded mcp')],
     [also('license: 5'), 'license_not_text', said('warned spec; ok skills-ref')],
     [also('license:', '  - MIT'), 'license_not_text', said('ok skills-ref')],
     [also('license: [MIT]'), 'license_not_text', said('refused skills-ref')],
     [also('allowed-tools: 5'), 'allowed_tools_not_text', said('warned spec; ok skills-ref')],
     [also('allowed-tools:', '  a: b'), 'allowed_tools_not_text', said('refused skills-ref')],
-    [also('allowed-tools: {}'), 'allowed_tools_not_text', said('refused skills-ref')],
     [also('metadata: { a: b }'), 'frontmatter_flow_style', said('ok spec; refused skills-ref')],
     [also('license: &a MIT', 'compatibility: *a'), 'yaml_refused',
       said('refused spec skills-ref; not_loaded codex mcp indexes')],
@@ -114,7 +107,15 @@ t.test('K79: verdicts that hang on more than the code of a finding', async (t) =
       [{ ...GOOD, files: { [path]: 1 } }, 'discovery_path_not_plain',
         said('not_loaded discovery-0.1.0; ok discovery-0.2.0')] as const),
     [{ ...GOOD, files: { 'a.md': MAX_TEXT_FILE_BYTES + 1 } }, 'mcp_file_too_large', said('not_loaded mcp')],
-    [{ ...GOOD, files: many(MAX_MCP_LISTED_FILES) }, 'mcp_too_many_files', said('not_loaded mcp')],
+    [sizes(many(511)), 'upload_too_large', said('ok mcp')],
+    [sizes(many(512)), 'mcp_limits_exceeded', said('warned mcp')],
+    [sizes({ a: MAX_TEXT_FILE_BYTES, b: 16 * 1_048_576 - MAX_TEXT_FILE_BYTES - mainBytes }), 'discovery_file_large',
+      said('ok mcp')],
+    [sizes({ a: MAX_TEXT_FILE_BYTES, b: 16 * 1_048_576 - MAX_TEXT_FILE_BYTES - mainBytes, c: 1 }),
+      'mcp_limits_exceeded', said('warned mcp')],
+    [sizes(many(MAX_MCP_LISTED_FILES)), 'mcp_too_many_files', said('not_loaded mcp')],
+    [also('flow: [a,', '  b]'), 'frontmatter_flow_style', said('not_loaded mcp')],
+    [also('quoted: "over', '  two lines"'), 'mcp_refused', said('not_loaded mcp')],
     [sizes({ ...many(497), a: 25_000_000, b: 5_000_000 - 497 - mainBytes }), 'upload_too_large',
       said('refused anthropic-upload; ok openai-upload')],
     [sizes({ a: 25_000_001 }), 'upload_too_large', said('ok anthropic-upload; refused openai-upload')],
@@ -229,7 +230,6 @@ t.test('K79: YAML on which readers disagree is one finding, with its line, the r
 t.test('K79: brackets in a text are no list', async (t) => {
   for (const lines of [
     ['description: |', '  What it is for', '', '  Argument hint: [file] [--to md]', '  - [ ] a box', '  [x]'],
-    ['description: >-', '  What it is for', '  [and more]'],
     ['description: What it is', '  [for]'],
     ['description: "What it is', '  [for]"'],
     [D, 'metadata:', '  note: |', '    {a: b}']
@@ -363,23 +363,18 @@ t.test('K79: chosen targets decide on severities', async (t) => {
 t.test('K79: each finding about the main file says where', async (t) => {
   const rows: ReadonlyArray<readonly [SkillParts, code: string, line: number, column: number]> = [
     [{ text: text('name: other', D) }, 'name_folder_mismatch', 2, 7],
-    [{ text: text(D, '"name": other') }, 'name_folder_mismatch', 3, 9],
     [{ text: text('name: demo') }, 'description_missing', 1, 1],
     [{ text: text('name: demo', D, '', 'tags: x') }, 'unknown_fields', 5, 7],
     [{ text: text('name: demo', D, 'tags: [a]', 'note: "over', '  lines"') }, 'mcp_refused', 5, 1],
     [{ text: text(`{"name": "demo", "description": "${'😀'.repeat(600)}"}`) }, 'discovery_description_too_long', 1, 1],
     [{ text: text('name: demo', 'description: |', '  a', '  b') }, 'description_block_scalar', 3, 14],
     [{ text: text('name: demo', D, 'metadata:', '  x: "open', '  y: 2') }, 'yaml_invalid', 5, 1],
-    [{ text: text('name: demo', D, 'metadata:', '  no colon', '  y: 2') }, 'yaml_invalid', 6, 1],
     [{ text: `${text('name: demo', D)}ä\u200Bb\n` }, 'zero_width_characters', 6, 2],
     [{ text: `${text('name: demo', D)}see [a](b.md)\n` }, 'body_link_missing', 6, 9],
     [{ text: `${text('name: demo', D)}a $ARGUMENTS\n` }, 'body_placeholder', 6, 3],
     [{ text: text('name: demo', D, 'metadata:', '  a: b', '  "c": 1') }, 'metadata_not_text', 4, 1],
     [{ text: `---\nname: demo\n${D}\n---` }, 'body_empty', 4, 1],
-    [{ text: `---\nname: demo\n${D}\n---\n` }, 'body_empty', 4, 1],
     [{ text: `---\nname: demo\n${D}\n---\n\n\n` }, 'body_empty', 5, 1],
-    [{ text: text('name: demo', D, 'metadata: { a: 1 }', 'hooks:', '  a: x') }, 'metadata_not_text', 4, 11],
-    [{ text: text('name: demo', `description: ${'😀'.repeat(600)}`) }, 'discovery_description_too_long', 3, 14],
     [{ text: text('name: demo', D, 'user-invocable: false', 'disable-model-invocation: true') }, 'nobody_can_invoke',
       4, 17],
     [{ text: GOOD.text?.replace('---', '---\t') ?? '' }, 'yaml_not_portable', 1, 1],
@@ -416,9 +411,8 @@ t.test('K86: a folder of skills among skills says so', async (t) => {
     [{ code: 'main_file_missing', message: /^SKILL\.md is missing$/ }])
 })
 
-t.test('targets have names, aliases and the day on which they were read', async (t) => {
-  t.strictSame(parseTargets('codex, claude_code,codex'), ['claude-code', 'codex'])
-  t.strictSame(parseTargets('gh,VSCode'), ['vscode', 'gh-skill'])
+t.test('K79: targets have names, groups and the day on which they were read', async (t) => {
+  t.strictSame(parseTargets('codex, Claude-Code,codex'), ['claude-code', 'codex'])
   t.strictSame(parseTargets('codex,all'), TARGET_NAMES)
   for (const [group, names] of Object.entries(TARGET_GROUPS)) t.strictSame(parseTargets(group), names, group)
   t.strictSame(parseTargets('codex,nope'), { unknown: 'nope' })

@@ -1,6 +1,6 @@
 import type { Finding } from '../../core/shared/skill.ts'
 import { counted, grouped } from '../../core/shared/text.ts'
-import { type Outcome, TARGETS } from '../../verdicts/index.ts'
+import { type Outcome, TARGETS } from '../../verdicts/targets.ts'
 import { type Content, html, type Html, visible } from '../markup/html.ts'
 import type { Snippet } from '../snippets.ts'
 import type { Addresses } from './layout.ts'

@@ -5,7 +5,6 @@ export const anthropicUpload: Client = {
   source: 'types of @anthropic-ai/sdk 1.12.0, and third-party texts',
   read: '2026-11-22',
   group: 'uploads',
-  aliases: ['anthropic'],
   outcomes: {
     refused: [
       ...NO_SKILL, 'name_missing', 'name_not_text',

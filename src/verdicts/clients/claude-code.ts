@@ -6,7 +6,6 @@ export const claudeCode: Client = {
   source: 'anthropics/claude-code@5cfc0a1 CHANGELOG.md, code.claude.com/docs/en/skills',
   read: '2026-11-22',
   group: 'agents',
-  aliases: ['claude'],
   outcomes: {
     not_loaded: [...NO_MAIN_FILE, 'main_file_casing', 'nobody_can_invoke'],
     cut: ['when_to_use_too_long', ...when('listing_too_long', 'description_too_long')],

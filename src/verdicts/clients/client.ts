@@ -21,7 +21,6 @@ export interface Client {
   /** Day on which the rules were read: clients change monthly. */
   readonly read: string
   readonly group?: typeof GROUPS[number]
-  readonly aliases?: readonly string[]
   /** Findings that lead to each outcome. A skill without any of them is `ok`. */
   readonly outcomes: Readonly<Partial<Record<Exclude<Outcome, 'ok'>, readonly Rule[]>>>
 }

@@ -5,7 +5,6 @@ export const geminiCli: Client = {
   source: 'google-gemini/gemini-cli@5411f11 packages/core/src/skills/skillLoader.ts',
   read: '2026-11-22',
   group: 'agents',
-  aliases: ['gemini'],
   outcomes: {
     not_loaded: [...NO_MAIN_FILE, 'main_file_casing', ...NO_FRONTMATTER_FIRST, 'name_missing', 'description_missing'],
     // Without YAML, or without both texts, Gemini CLI reads lines that begin with `name:` and `description:`.

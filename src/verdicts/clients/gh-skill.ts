@@ -5,7 +5,6 @@ export const ghSkill: Client = {
   source: 'cli.github.com/manual/gh_skill_publish',
   read: '2026-11-22',
   group: 'validators',
-  aliases: ['gh', 'gh-skill-publish'],
   outcomes: {
     refused: [
       ...NO_SKILL, 'name_missing', ...NAME_RULES, 'name_folder_mismatch', 'name_prefixed', 'description_missing',

@@ -5,7 +5,6 @@ export const openaiUpload: Client = {
   source: 'types of openai 6.49.0, and third-party texts',
   read: '2026-11-22',
   group: 'uploads',
-  aliases: ['openai'],
   outcomes: {
     refused: [
       ...NO_MAIN_FILE, ...NO_FRONTMATTER_FIRST, ...NO_YAML, 'name_missing', 'description_missing', 'nested_skills',

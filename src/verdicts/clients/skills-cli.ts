@@ -5,7 +5,6 @@ export const skillsCli: Client = {
   source: 'npm skills 1.7.4 dist/cli.mjs',
   read: '2026-11-22',
   group: 'agents',
-  aliases: ['skills'],
   outcomes: {
     not_loaded: [...NO_SKILL, 'name_missing', 'name_not_text', 'description_missing', 'description_not_text'],
     warned: ['nested_skills', 'discovery_internal']

@@ -5,7 +5,6 @@ export const spec: Client = {
   source: 'agentskills/agentskills@69ef37e docs/specification.mdx',
   read: '2026-11-22',
   group: 'validators',
-  aliases: ['format', 'agent-skills'],
   outcomes: {
     refused: [
       ...NO_SKILL, 'main_file_too_large', 'frontmatter_too_large', 'name_missing', 'name_not_text', ...NAME_RULES,

@@ -5,7 +5,6 @@ export const vscode: Client = {
   source: 'microsoft/vscode promptSyntax/languageProviders/promptValidator.ts',
   read: '2026-11-22',
   group: 'agents',
-  aliases: ['vs-code', 'copilot'],
   outcomes: {
     not_loaded: [...NO_MAIN_FILE, 'main_file_casing'],
     warned: [
