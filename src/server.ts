@@ -171,8 +171,6 @@ async function build (
     isPreview: preview !== undefined,
     observers: observation.observers,
     shutdown,
-    // With an access file, answers depend on the caller and must not be in shared caches.
-    cacheSeconds: access === undefined ? config.cacheSeconds : 0,
     tracing: observation.tracing,
     plugins: [...limits === undefined ? [] : [limits.plugin], ...observation.plugins],
     auditState: observation.auditState,
@@ -213,22 +211,21 @@ async function openLimits (
     ? undefined
     : await (await import('./limits/store.ts')).connectStore(config.limitsStore, logger)
   shutdown.add(() => { store?.close() })
-  return { limits: createLimits({ rate: config.limitRate, burst: config.limitBurst, limiter: store?.limiter }), store }
+  return { limits: createLimits({ ...config, limiter: store?.limiter }), store }
 }
 
 /** Opens the folders and sources, and the access file that decides which skills a caller sees. */
 async function openService (config: Config, env: Environment, { logger, shutdown }: Base) {
-  const keep = { keepMs: config.keepRevisionSeconds * 1_000, maxBytes: config.keepRevisionBytes }
-  const opened = await openSkills(config, { env, log: logger, shutdown, keep })
+  const opened = await openSkills(config, { env, log: logger, shutdown })
   const { skills } = opened
-  const { accessFile: file, basePath, publicUrl, host } = config
+  const { accessFile: file, host } = config
   if (file === undefined && !isLoopback(host)) {
     const sentence = 'everybody who can reach this address can read every skill; restrict it with ACCESS_FILE'
     logger.warn({ host }, sentence)
   }
   const access = file === undefined
     ? undefined
-    : await (await import('./access/access.ts')).openAccess({ file, basePath, publicUrl, skills, log: logger, env })
+    : await (await import('./access/access.ts')).openAccess({ ...config, file, skills, log: logger, env })
   return { ...opened, service: access?.nothing ?? skills, access }
 }
 
