@@ -65,8 +65,7 @@ interface Base {
  */
 export async function startServer (config: Config, options: ServerOptions): Promise<void> {
   const { env, preview } = options
-  const portSetting = preview === undefined ? 'PORT or --port' : '--port'
-  await checkPort(config, portSetting)
+  await checkPort(config)
   const { output, logger } = await openLog(config.logLevel, env, config.logFormat)
   const shutdown = new Shutdown()
   stopAtSignals({ logger, shutdown }, preview !== undefined)
@@ -82,7 +81,7 @@ export async function startServer (config: Config, options: ServerOptions): Prom
     if (isForPerson) logger.level = 'error'
     await start(parts, config, shutdown)
     if (shutdown.isStopping) return
-    const url = await listen(app, config, portSetting)
+    const url = await listen(app, config)
     shutdown.delaySeconds = config.shutdownDelay
     if (isForPerson) {
       const { skills } = parts
@@ -191,7 +190,7 @@ async function start ({ trust, skills, observation }: Parts, config: Config, shu
     await observation.start()
   } catch (error) {
     const { metricsPort = 0, metricsHost } = config
-    throw explainListenError(error, metricsPort, metricsHost, 'METRICS_PORT or --metrics-port', 'METRICS_HOST')
+    throw explainListenError(error, metricsHost, metricsPort, ['METRICS_HOST', 'METRICS_PORT or --metrics-port'])
   }
 }
 
