@@ -9,7 +9,6 @@ import t from 'tap'
 import { EXAMPLE_SKILL, withErrors } from '../../scripts/example-skill.ts'
 import { withFindings, withTargets } from '../../scripts/finding-codes.ts'
 import { DOCUMENTS as TABLES, OPERATIONS, withMetrics, withTables } from '../../scripts/tables.ts'
-import { runCommandLine } from '../../src/cli/run.ts'
 import { readConfigFile } from '../../src/config/config-file.ts'
 import { SETTINGS } from '../../src/config/settings.ts'
 import { MAX_HASHED_FIRST_BYTES } from '../../src/core/read/file-cache.ts'
@@ -26,10 +25,10 @@ import * as toolLimits from '../../src/tools/limits.ts'
 import { createTools } from '../../src/tools/tools.ts'
 import { FINDINGS } from '../../src/validate/findings.ts'
 import * as verdictLimits from '../../src/verdicts/limits.ts'
+import { runHere } from '../helper/command-line.ts'
 import { FINDING_EXAMPLES, WITHOUT_EXAMPLE } from '../helper/finding-examples.ts'
 import { startProcess } from '../helper/process.ts'
 import { hasProgram, KUSTOMIZATIONS, kustomize } from '../helper/proxies.ts'
-import { skill } from '../helper/skills.ts'
 import { ALONE } from '../helper/suite.ts'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
@@ -88,8 +87,11 @@ function statusOf (shown: string): RegExp {
 const blocks = DOCUMENTS.flatMap(blocksOf)
 const hasCurl = spawnSync('curl', ['--version']).status === 0
 
+const served = t.testdir({})
+cpSync(`${ROOT}skills`, join(served, 'skills'), { recursive: true })
+const service = await startProcess(t, { args: ['skills'], cwd: served })
+
 t.test('every curl command gets the answer that is shown', { skip: !hasCurl && 'curl is not installed' }, async (t) => {
-  const service = await startProcess(t, { args: [`${ROOT}skills`] })
   // Waits for the first index.
   await fetch(`${service.url}/agent/prompt`)
   // curl then tells the status of each answer on stderr.
@@ -113,14 +115,9 @@ t.test('every curl command gets the answer that is shown', { skip: !hasCurl && '
 t.test('every shown refusal of the command line is the real one', async (t) => {
   const commands = blocks.filter(({ text, output }) => text.startsWith('skillserve ') && output !== undefined)
   t.ok(commands.length > 0)
-  const cwd = t.testdir()
-  cpSync(`${ROOT}skills`, join(cwd, 'skills'), { recursive: true })
   for (const { document, line, text, output = '' } of commands) {
-    const args = text.trim().split(' ').slice(1)
-    let printed = ''
-    const print = (text: string): void => { printed += text }
-    await runCommandLine(args, { env: {}, cwd, print }, print)
-    t.match(printed.trimEnd(), patternOf(output), `${document}:${line}`)
+    const { stdout, stderr } = await runHere(text.trim().split(' ').slice(1), { cwd: served })
+    t.match((stdout + stderr).trimEnd(), patternOf(output), `${document}:${line}`)
   }
 })
 
@@ -135,8 +132,6 @@ t.test('K33: the library does what the documents show, imported by the name of t
 t.test('the EventSource example in docs/discovery-and-events.md', async (t) => {
   const [example] = blocks.filter(({ language, document }) =>
     language === 'js' && document === 'docs/discovery-and-events.md')
-  const root = t.testdir({ calculator: skill('calculator') })
-  const service = await startProcess(t, { args: [root] })
   await service.printed('watching a skills folder')
   const untilBothLines = `
     const { log } = console
@@ -150,11 +145,11 @@ t.test('the EventSource example in docs/discovery-and-events.md', async (t) => {
     '--no-warnings', '--experimental-eventsource', '--input-type=module', '-e',
     untilBothLines + example?.text.replaceAll(ORIGIN, service.url)
   ], { timeout: 60_000 })
-  const edits = setInterval(() => { appendFileSync(join(root, 'calculator/SKILL.md'), '!') }, 300)
+  const edits = setInterval(() => { appendFileSync(join(served, 'skills/calculator/SKILL.md'), '!') }, 300)
   t.teardown(() => { clearInterval(edits) })
   const { stdout } = await run
   clearInterval(edits)
-  t.match(stdout, /^all skills: calculator$/m)
+  t.match(stdout, /^all skills: .*calculator/m)
   t.match(stdout, /^calculator is at sha256:[\da-f]{64}$/m)
 })
 
