@@ -274,20 +274,14 @@ function sourcesOf (path: string): string[] {
   return files.map((name) => readFileSync(join(path, name), 'utf8'))
 }
 
-t.test('K0: the packages of the card are dependencies, and each is imported in its part of the project', async (t) => {
-  const { dependencies, devDependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as Package
+t.test("K0: the top level, the dependencies and tap's own command are those of the card", async (t) => {
+  const text = readFileSync(join(ROOT, 'package.json'), 'utf8')
+  const { dependencies, devDependencies, scripts } = JSON.parse(text) as Package
   for (const [name, path] of Object.entries(PACKAGES)) {
     t.ok(name in (name === 'tap' ? devDependencies : dependencies), `${name} is in package.json`)
     const imported = new RegExp(`^import (?!type )[^']*'${name}'$`, 'm')
     t.ok(sourcesOf(join(ROOT, path)).some((source) => imported.test(source)), `${path} imports ${name}`)
   }
-})
-
-t.test("K0: npm test runs tap's own command", async (t) => {
-  const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as Package
   t.match(scripts['test'], /(?:^|&& )tap$/)
-})
-
-t.test('K0: the top level has the files and folders of the card', async (t) => {
   for (const name of TOP_LEVEL) t.ok(existsSync(join(ROOT, name)), name)
 })
