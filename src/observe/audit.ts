@@ -32,7 +32,7 @@ const MINUTE_MS = 60_000
 /** Addresses that are counted in one minute; all others are counted together. */
 const MAX_ADDRESSES = 10_000
 
-export interface AuditOptions extends AuditLogOptions, Pick<Config, 'auditSalt'> {
+interface AuditOptions extends AuditLogOptions, Pick<Config, 'auditSalt'> {
   readonly version: string
 }
 
