@@ -54,7 +54,7 @@ export class Reload {
     try {
       if (next !== undefined) {
         await this.#commit(next)
-        this.#logDone(next)
+        log.info({ ...next.roots && { sources: describe(next.roots) } }, 'SIGHUP: done')
       }
     } catch (err) {
       log.warn({ err }, 'SIGHUP: unexpected error after the new configuration was put in force')
@@ -91,19 +91,9 @@ export class Reload {
     await trust?.retire()
     await roots.retire()
   }
+}
 
-  #logDone ({ roots }: Next): void {
-    const { config: { auditLog }, roots: { sources }, access, trust, log } = this.#parts
-    const read = [access?.file ?? [], trust?.files ?? []].flat().map(({ path }) => path)
-    const checked = sources.status.map(({ name }) => name)
-    const changes = Object.entries(roots?.changes ?? {})
-      .flatMap(([change, names]) => names.length === 0 ? [] : `${change} ${names.join(', ')}`)
-    const done = {
-      ...read.length > 0 && { read },
-      ...roots !== undefined && { sources: changes.join('; ') || 'no change' },
-      ...checked.length > 0 && { checked },
-      ...auditLog !== undefined && { auditLog: 'reopened' }
-    }
-    log.info(done, Object.keys(done).length > 0 ? 'SIGHUP: done' : 'SIGHUP: there is no file to read again')
-  }
+function describe ({ changes }: PreparedSources): string {
+  const parts = Object.entries(changes).map(([change, names]) => names.length > 0 && `${change} ${names.join(', ')}`)
+  return parts.filter(Boolean).join('; ') || 'no change'
 }
