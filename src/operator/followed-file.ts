@@ -97,8 +97,7 @@ export class FollowedFile<Value> extends EventEmitter<{ changed: [Value], failed
       commit: () => {
         this.#commitValue(value, texts, isOther)
         this.#watch(new Set(texts.keys()))
-      },
-      discard: () => {}
+      }
     }
   }
 

@@ -34,6 +34,8 @@ export interface PreparedSources extends Prepared {
   readonly roots: readonly NamedRoot[]
   /** The names of sources that are added, removed or replaced. */
   readonly changes: Readonly<Record<'added' | 'removed' | 'changed', readonly string[]>>
+  /** Closes what was opened for the next state, which is not committed then. */
+  discard (): Promise<void>
   /**
    * Closes the replaced sources, which are no longer served, and starts the new ones if sources are started. Resolves
    * after their first fetch.
