@@ -3,6 +3,7 @@ import {
   fastify, type FastifyBaseLogger, type FastifyInstance, type FastifyPluginAsync, type FastifyRequest
 } from 'fastify'
 import type { Access } from './access/access.ts'
+import { loadConfig } from './config/load.ts'
 import type { Config } from './config/settings.ts'
 import type { SkillState } from './core/revisions/state.ts'
 import type { View } from './core/view.ts'
@@ -39,12 +40,11 @@ import type { Trust } from './trust/trust.ts'
 import { createValidator } from './verdicts/entry.ts'
 import { wellKnown } from './well-known/well-known.ts'
 
-/** Settings that the app takes as the table of settings has them, with its defaults. */
-type AppSettings = 'allowedHosts' | 'allowedOrigins' | 'trustedProxies' | 'basePath' | 'publicUrl' | 'ui' |
-  'cacheSeconds'
-
-/** A loopback `host` restricts the Host header of requests to loopback names. */
-export interface AppOptions extends Pick<Config, 'host'>, Partial<Pick<Config, AppSettings>> {
+/**
+ * Settings by their names in the table of settings, with its defaults, and the parts of the service. Settings of the
+ * process, such as the port, have no effect. A loopback `host` restricts the Host header of requests to loopback names.
+ */
+export interface AppOptions extends Pick<Config, 'host'>, Partial<Omit<Config, 'host'>> {
   readonly skills: View
   /** The sources that are not plain folders. */
   readonly sources?: Pick<Sources, 'status' | 'hooks'>
@@ -80,67 +80,75 @@ export interface AppOptions extends Pick<Config, 'host'>, Partial<Pick<Config, A
 
 /** Builds the HTTP service with all plugins and routes. It does not listen yet. */
 export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
-  const { skills, sources, registry, logger, version, host, basePath = '', access, trust } = options
-  const { allowedHosts = [], allowedOrigins = [] } = options
-  const { shutdown = new Shutdown(), auditState = () => 'working' as const, isPreview = false, admitCall } = options
-  const observer = combineObservers(options.observers ?? [])
+  // Fastify would read `logLevel` as an option of each plugin.
+  const { logLevel, ...given } = { ...loadConfig({ env: {}, cwd: '' }), ...options }
+  const { skills, sources, logger, host, basePath, allowedHosts, allowedOrigins, ui, access, trust } = given
+  const { shutdown = new Shutdown(), auditState = () => 'working' as const, isPreview = false } = given
+  const observer = combineObservers(given.observers ?? [])
   const loopbackOnly = isLoopback(host)
   const { skillsOf, onAccessEnd } = access ?? { skillsOf: () => skills, onAccessEnd: () => () => {} }
   observer.init(skillsOf, () => (access?.everything ?? skills).feed.revision)
   // Lists and probes name a revision, and must not start to read for it.
   skills.parts.ledger.start()
   const originOf = trust && ((state: SkillState) => trust.trustReportOf(state))
-  const validate = createValidator(originOf)
-  const translate = access?.translate ?? ((error: unknown) => error)
-  const reloaded = [access?.file ?? [], trust?.files ?? [], trust ?? [], options.reload ?? []].flat()
-  const configProblems = () => reloaded.flatMap(({ problem }) => problem ?? [])
-  const readiness = {
-    configProblems,
-    auditState,
+  const reloaded = [access?.file ?? [], trust?.files ?? [], trust ?? [], given.reload ?? []].flat()
+  // All plugins get these options, and each names those that it takes.
+  const service = {
+    ...given,
+    log: logger,
     shutdown,
-    quarantinedIn: trust && ((roots: readonly string[]) => trust.quarantinedIn(roots)),
-    sources: () => sources?.status ?? []
+    observer,
+    loopbackOnly,
+    isPublic: !loopbackOnly && !(allowedHosts.length > 0 && allowedHosts.every(isLocalName)),
+    hasAccess: access !== undefined,
+    skillsOf,
+    onAccessEnd,
+    originOf,
+    validate: createValidator(originOf),
+    translate: access?.translate ?? ((error: unknown) => error),
+    hooks: () => sources?.hooks ?? [],
+    readiness: {
+      configProblems: () => reloaded.flatMap(({ problem }) => problem ?? []),
+      auditState,
+      shutdown,
+      quarantinedIn: trust && ((roots: readonly string[]) => trust.quarantinedIn(roots)),
+      sources: () => sources?.status ?? []
+    }
   }
-  const isPublic = !loopbackOnly && !(allowedHosts.length > 0 && allowedHosts.every(isLocalName))
-  const pages = options.ui === false
-    ? undefined
-    : (await import('./ui/plugin.ts')).catalogPages({
-        ...options, skillsOf, validate, prefix: basePath, isPreview, readiness, translate
-      })
+  const pages = ui
+    ? (await import('./ui/plugin.ts')).catalogPages({ ...service, prefix: basePath, isPreview })
+    : undefined
 
-  const { rewriteUrl } = access ?? {}
-  const app: FastifyInstance = fastify(httpServerOptions({ ...options, observer, rewriteUrl }))
+  const app: FastifyInstance = fastify(httpServerOptions({ ...service, rewriteUrl: access?.rewriteUrl }))
   for (const property of ['principal', 'trace', 'pinnedView', 'problemCode', 'found']) {
     app.decorateRequest(property, undefined)
   }
-  if (options.tracing !== undefined) await app.register(options.tracing)
-  await app.register(connections, { shutdown })
-  await app.register(security, { loopbackOnly, allowedHosts })
-  await app.register(errors, { basePath, translate, skillsOf })
+  if (given.tracing !== undefined) await app.register(given.tracing)
+  await app.register(connections, service)
+  await app.register(security, service)
+  await app.register(errors, service)
   // After `errors`, whose handler its `OPTIONS` route gets then.
   if (allowedOrigins.length > 0) await app.register(cors, corsOptions(allowedOrigins))
   if (access !== undefined) await app.register(access.plugin)
   await app.register(validation, { shared: [...sharedSchemas, ...toolSchemas] })
   await app.register(jsonBody)
-  await app.register(conditional, { cacheSeconds: options.cacheSeconds ?? 0, shutdown })
-  await app.register(overload, { overload: options.overload })
-  for (const plugin of options.plugins ?? []) await app.register(plugin)
-  await app.register(openapi, { version, basePath, hasAccess: access !== undefined })
+  await app.register(conditional, service)
+  await app.register(overload, service)
+  for (const plugin of given.plugins ?? []) await app.register(plugin)
+  await app.register(openapi, service)
 
   await app.register(async (routes) => {
-    await routes.register(endpointRoutes, { version, forBrowsers: pages?.forBrowsers })
-    await routes.register(healthRoutes, { skillsOf, access, readiness, version, commit: options.commit })
-    await routes.register(gitHook, { hooks: () => sources?.hooks ?? [] })
-    await routes.register(skillRoutes, { skillsOf })
-    await routes.register(catalogRoutes, { skillsOf, validate })
+    await routes.register(endpointRoutes, { ...service, forBrowsers: pages?.forBrowsers })
+    await routes.register(healthRoutes, service)
+    await routes.register(gitHook, service)
+    await routes.register(skillRoutes, service)
+    await routes.register(catalogRoutes, service)
     await routes.register(validateRoute)
-    await routes.register(eventRoutes, { feedOf: (request) => skillsOf(request).feed, onAccessEnd, observer })
-    await routes.register(agentRoutes, { registry, skillsOf, observer, admitCall, log: logger })
-    await routes.register(promptRoutes, { skillsOf, publicUrl: options.publicUrl })
-    await routes.register(mcpRoutes, {
-      skillsOf, onAccessEnd, registry, version, observer, originOf, loopbackOnly, allowedOrigins
-    })
-    await routes.register(wellKnown, { skillsOf, isPublic })
+    await routes.register(eventRoutes, { ...service, feedOf: (request) => skillsOf(request).feed })
+    await routes.register(agentRoutes, service)
+    await routes.register(promptRoutes, service)
+    await routes.register(mcpRoutes, service)
+    await routes.register(wellKnown, service)
     if (pages !== undefined) await routes.register(pages.routes)
   }, { prefix: basePath })
   return app

@@ -54,7 +54,7 @@ export class Reload {
     try {
       if (next !== undefined) {
         await this.#commit(next)
-        this.#logDone(next)
+        log.info({ ...next.roots && { roots: next.roots.roots.map(({ name }) => name) } }, 'SIGHUP: done')
       }
     } catch (err) {
       log.warn({ err }, 'SIGHUP: unexpected error after the new configuration was put in force')
@@ -90,18 +90,5 @@ export class Reload {
     await skills.setRoots(guarded ?? roots.roots)
     await trust?.retire()
     await roots.retire()
-  }
-
-  #logDone ({ roots }: Next): void {
-    const { config: { auditLog }, roots: { sources }, access, trust, log } = this.#parts
-    const read = [access?.file ?? [], trust?.files ?? []].flat().map(({ path }) => path)
-    const checked = sources.status.map(({ name }) => name)
-    const done = {
-      ...read.length > 0 && { read },
-      ...roots !== undefined && { roots: roots.roots.map(({ name }) => name) },
-      ...checked.length > 0 && { checked },
-      ...auditLog !== undefined && { auditLog: 'reopened' }
-    }
-    log.info(done, Object.keys(done).length > 0 ? 'SIGHUP: done' : 'SIGHUP: there is no file to read again')
   }
 }

@@ -65,8 +65,7 @@ interface Base {
  */
 export async function startServer (config: Config, options: ServerOptions): Promise<void> {
   const { env, preview } = options
-  const portSetting = preview === undefined ? 'PORT or --port' : '--port'
-  await checkPort(config, portSetting)
+  await checkPort(config)
   const { output, logger } = await openLog(config.logLevel, env, config.logFormat)
   const shutdown = new Shutdown()
   stopAtSignals({ logger, shutdown }, preview !== undefined)
@@ -82,7 +81,7 @@ export async function startServer (config: Config, options: ServerOptions): Prom
     if (isForPerson) logger.level = 'error'
     await start(parts, config, shutdown)
     if (shutdown.isStopping) return
-    const url = await listen(app, config, portSetting)
+    const url = await listen(app, config)
     shutdown.delaySeconds = config.shutdownDelay
     if (isForPerson) {
       const { skills } = parts
@@ -171,8 +170,6 @@ async function build (
     isPreview: preview !== undefined,
     observers: observation.observers,
     shutdown,
-    // With an access file, answers depend on the caller and must not be in shared caches.
-    cacheSeconds: access === undefined ? config.cacheSeconds : 0,
     tracing: observation.tracing,
     plugins: [...limits === undefined ? [] : [limits.plugin], ...observation.plugins],
     auditState: observation.auditState,
@@ -193,7 +190,7 @@ async function start ({ trust, skills, observation }: Parts, config: Config, shu
     await observation.start()
   } catch (error) {
     const { metricsPort = 0, metricsHost } = config
-    throw explainListenError(error, metricsPort, metricsHost, 'METRICS_PORT or --metrics-port', 'METRICS_HOST')
+    throw explainListenError(error, metricsHost, metricsPort, ['METRICS_HOST', 'METRICS_PORT or --metrics-port'])
   }
 }
 
@@ -213,22 +210,21 @@ async function openLimits (
     ? undefined
     : await (await import('./limits/store.ts')).connectStore(config.limitsStore, logger)
   shutdown.add(() => { store?.close() })
-  return { limits: createLimits({ rate: config.limitRate, burst: config.limitBurst, limiter: store?.limiter }), store }
+  return { limits: createLimits({ ...config, limiter: store?.limiter }), store }
 }
 
 /** Opens the folders and sources, and the access file that decides which skills a caller sees. */
 async function openService (config: Config, env: Environment, { logger, shutdown }: Base) {
-  const keep = { keepMs: config.keepRevisionSeconds * 1_000, maxBytes: config.keepRevisionBytes }
-  const opened = await openSkills(config, { env, log: logger, shutdown, keep })
+  const opened = await openSkills(config, { env, log: logger, shutdown })
   const { skills } = opened
-  const { accessFile: file, basePath, publicUrl, host } = config
+  const { accessFile: file, host } = config
   if (file === undefined && !isLoopback(host)) {
     const sentence = 'everybody who can reach this address can read every skill; restrict it with ACCESS_FILE'
     logger.warn({ host }, sentence)
   }
   const access = file === undefined
     ? undefined
-    : await (await import('./access/access.ts')).openAccess({ file, basePath, publicUrl, skills, log: logger, env })
+    : await (await import('./access/access.ts')).openAccess({ ...config, file, skills, log: logger, env })
   return { ...opened, service: access?.nothing ?? skills, access }
 }
 

@@ -66,7 +66,7 @@ t.test('K1, K2, K39, K89: ./skills is served on a loopback address by default, t
   for (const names of answers) t.strictSame(names, ['demo'])
   t.not(service.port, 0)
   service.signal('SIGHUP')
-  await service.printed('SIGHUP: there is no file to read again')
+  await service.printed('SIGHUP: done')
   const lines = service.log().filter(({ msg }) => String(msg).includes('listening at'))
   t.strictSame(lines.map(({ msg }) => msg), [`skillserve listening at ${service.url}`])
   const [{ code, stderr }, ms] = await timed(service.stop())

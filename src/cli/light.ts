@@ -26,11 +26,11 @@ export async function runLight (
     print(`${versionText()}\n`)
     return 0
   }
-  const service = command === 'healthcheck' ? readService(args, env) : undefined
-  if (service === undefined) return undefined
+  const flags = command === 'healthcheck' ? readFlags(args) : undefined
+  if (flags === undefined) return undefined
   const { checkReadiness } = await import('./commands/healthcheck.ts')
   try {
-    await checkReadiness(service)
+    await checkReadiness(flags, env)
     return 0
   } catch (error) {
     printError(`skillserve: ${(error as Error).message}\n`)
@@ -38,20 +38,12 @@ export async function runLight (
   }
 }
 
-/** Returns where the service listens; undefined if the settings need the full parser. */
-function readService (args: readonly string[], env: Environment) {
-  let flags: Partial<Record<keyof typeof FLAGS, string>>
+/** Returns the flags of `healthcheck`; undefined for other arguments, which need the full parser. */
+function readFlags (args: readonly string[]) {
   try {
-    flags = parseArgs({ args: [...args], options: FLAGS }).values
+    const { host, port, 'base-path': basePath } = parseArgs({ args: [...args], options: FLAGS }).values
+    return { host, port, basePath }
   } catch {
     return undefined
   }
-  const host = flags.host ?? (env['HOST'] || '127.0.0.1')
-  const port = flags.port ?? (env['PORT'] || '8080')
-  const basePath = (flags['base-path'] ?? (env['BASE_PATH'] || '/')).replace(/\/$/, '')
-  const [allowedHost] = env['ALLOWED_HOSTS'] ? env['ALLOWED_HOSTS'].split(',') : []
-  const isPlain = /^[a-z\d][a-z\d.-]*$/.test(host) && /^[1-9]\d{0,4}$/.test(port) && Number(port) < 65_536 &&
-    /^(?:\/[\w-]+)*$/.test(basePath) && /^[a-z\d.-]+$/.test(allowedHost ?? host)
-  if (!isPlain) return undefined
-  return { host, port: Number(port), basePath, allowedHosts: allowedHost === undefined ? undefined : [allowedHost] }
 }

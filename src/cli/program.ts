@@ -79,7 +79,7 @@ For hosts that start a command. The log is on standard error. Exits with 0 when 
 
   add('init <NAME>', 'write a new skill from a short template', () => import('./commands/init.ts'))
     .addHelpText('after', `
-NAME is the folder to make, such as skills/my-skill. Exits with 1 when it is there already.`)
+NAME is the folder to make, such as skills/my-skill. Exits with 1 when it has a SKILL.md already.`)
 
   const target = new Option('--target <T,...>',
     'what to validate for: spec (the default), codex, claude-code, ... or all').argParser(collect)
@@ -170,9 +170,10 @@ Logs may be rotated, and compressed with gzip (.gz). Counts reads by skill, sear
     .addHelpText('after', `
 Reads the files that settings name, too. Secrets are not printed. Exits with 1 and a line for each mistake.`)
 
-  add('healthcheck', 'ask a running service whether it is ready', () => import('./commands/healthcheck.ts'), ALL)
+  add('healthcheck', 'ask a running service whether it is ready', () => import('./commands/healthcheck.ts'),
+    ['host', 'port', 'basePath'])
     .addHelpText('after', `
-Asks GET /readyz at the host, port and base path of serve's flags and environment. Exits with 0 when the service is
+Asks GET /readyz at these, and for the first of ALLOWED_HOSTS. Exits with 0 when the service is
 ready; with 1 and a line that says why when it is not.`)
 
   const completion = async () => (await import('./commands/completion.ts')).completionOf(program)

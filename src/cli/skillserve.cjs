@@ -6,16 +6,6 @@
 const OLDEST_MAJOR = 20
 const OLDEST_MINOR = 19
 
-/** The lowest limit of open files that is enough for a start. */
-const MIN_OPEN_FILES = 256
-
-/** Of a package that it has no descriptor for, Node may say that it is not there. */
-function isShortOfFiles (error) {
-  if (error.code !== 'ERR_MODULE_NOT_FOUND') return error.code === 'EMFILE'
-  const limits = process.report.getReport().userLimits
-  return limits !== undefined && Number(limits.open_files.soft) < MIN_OPEN_FILES
-}
-
 const version = process.versions.node.split('.').map(Number)
 if (version[0] < OLDEST_MAJOR || (version[0] === OLDEST_MAJOR && version[1] < OLDEST_MINOR)) {
   const needed = OLDEST_MAJOR + '.' + OLDEST_MINOR
@@ -24,10 +14,5 @@ if (version[0] < OLDEST_MAJOR || (version[0] === OLDEST_MAJOR && version[1] < OL
 } else {
   // Each hanging disk blocks a thread of libuv's pool. libuv reads the size when it first needs a thread.
   if (!process.env.UV_THREADPOOL_SIZE) process.env.UV_THREADPOOL_SIZE = '32'
-  import('./main.js').catch(function (error) {
-    if (!isShortOfFiles(error)) throw error
-    const remedy = 'raise the limit (ulimit -n) to ' + MIN_OPEN_FILES + ' or more'
-    process.stderr.write('skillserve: too many open files: ' + remedy + '\n')
-    process.exitCode = 1
-  })
+  import('./main.js')
 }

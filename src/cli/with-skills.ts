@@ -68,7 +68,7 @@ export async function withSkills<T> (
     for (const root of roots?.sources.roots ?? []) places.push({ root, path: root.name })
     const opened: OpenedSkills[] = []
     for (const place of places) {
-      const skills = await openPlace(place, config.linkTargets ?? [], onSkipped)
+      const skills = await openPlace(place, config.linkTargets, onSkipped)
       managers.push(skills)
       const { root: { path, name }, only } = place
       opened.push({

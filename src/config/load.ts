@@ -48,8 +48,7 @@ export function resolveSettings (sources: ConfigSources): readonly Resolved[] {
     const origin = texts.length > 0 ? from : undefined
     try {
       const values = texts.map((text) => valueOf(row, from, mustBe, text, sources.cwd))
-      const isList = row.separator !== undefined && (values.length > 0 || row.default !== undefined)
-      return { name, row, origin, value: isList ? [...new Set(values)] : values.at(-1) }
+      return { name, row, origin, value: row.separator === undefined ? values.at(-1) : [...new Set(values)] }
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error
       return { name, row, origin, error }

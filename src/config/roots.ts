@@ -20,20 +20,16 @@ export interface OpenedRoots {
   prepare (): Promise<PreparedSources>
 }
 
-type RootsConfig = Pick<Config, 'skillsDirs' | 'personalDir' | 'configFile' | 'stateDir' | 'layout'> &
-  Partial<Pick<Config, 'watchPolling' | 'linkTargets' | 'accessFile' | 'auditLog' | 'auditRequired'>>
-
 /**
  * Opens the configured folders and sources. Skills that a source published earlier are available immediately; nothing
  * is fetched yet.
  * @throws ConfigError, also when a file or folder of the service would itself be served
  */
 export async function openRoots (
-  config: RootsConfig, { log, env }: { readonly log: CoreLog, readonly env: Environment }
+  config: Config, { log, env }: { readonly log: CoreLog, readonly env: Environment }
 ): Promise<OpenedRoots> {
-  const { watchPolling: polling = false, linkTargets = [] } = config
   const state = new StateFolder(config.stateDir ?? defaultStateDir(env))
-  const sources = new Sources({ state, env, log, polling, linkTargets })
+  const sources = new Sources({ ...config, state, env, log, polling: config.watchPolling })
   const prepare: OpenedRoots['prepare'] = async () => {
     const { specs, served } = await readRoots(config)
     await state.keepApart(served)
@@ -49,7 +45,7 @@ export async function openRoots (
  * Checks the configured folders and sources without opening or writing anything. Returns them with their names.
  * @throws ConfigError
  */
-export async function checkRoots (config: RootsConfig, env: Environment): Promise<ReturnType<typeof withNames>> {
+export async function checkRoots (config: Config, env: Environment): Promise<ReturnType<typeof withNames>> {
   const { specs, served } = await readRoots(config)
   const isFetched = specs.some(({ kind }) => kind !== 'folder')
   if (isFetched) await checkStateFolder(config.stateDir ?? defaultStateDir(env), served)
@@ -61,13 +57,13 @@ export async function checkRoots (config: RootsConfig, env: Environment): Promis
  * Reads which folders and sources the settings name.
  * @throws ConfigError, also for an audit log or access file that would be served, and for no log where one is required
  */
-async function readRoots ({ skillsDirs, personalDir, configFile, layout, linkTargets = [], ...config }: RootsConfig) {
+async function readRoots (config: Config) {
+  const { skillsDirs, personalDir, configFile, layout, linkTargets, accessFile, auditLog, auditRequired } = config
   const specs = skillsDirs.map((text) => toSpec(text, layout))
   if (configFile !== undefined) specs.push(...await (await import('./config-file.ts')).readConfigFile(configFile))
   if (specs.length === 0) throw new ConfigError('the configuration file lists no sources: add one, or name a folder')
   if (personalDir !== undefined) specs.push({ ...toSpec(personalDir, layout), type: 'personal' })
   const served = [...specs.flatMap((spec) => spec.kind === 'folder' ? spec.path : []), ...linkTargets]
-  const { accessFile, auditLog, auditRequired = false } = config
   if (auditLog === undefined && auditRequired) {
     throw new ConfigError('AUDIT_REQUIRED needs AUDIT_LOG: a file, or stdout')
   }

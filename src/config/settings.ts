@@ -191,8 +191,8 @@ export const SETTINGS = {
 
 export type SettingName = keyof typeof SETTINGS
 type Parsed<Row extends Setting> = Exclude<ReturnType<Row['parse']>, undefined>
-type ValueOf<Row extends Setting> =
-  (Row extends { readonly separator: string } ? readonly Parsed<Row>[] : Parsed<Row>) |
-  (Row extends { readonly default: string } ? never : undefined)
+type ValueOf<Row extends Setting> = Row extends { readonly separator: string }
+  ? readonly Parsed<Row>[]
+  : Parsed<Row> | (Row extends { readonly default: string } ? never : undefined)
 
 export type Config = { readonly [Name in SettingName]: ValueOf<(typeof SETTINGS)[Name]> }

@@ -10,9 +10,9 @@ import type { Tool } from '../tools/tool.ts'
 
 interface LimitsOptions {
   /** Units that a caller may use per second, on average. */
-  readonly rate: number
+  readonly limitRate: number
   /** Units that a caller may use at once. Default: DEFAULT_BURST. */
-  readonly burst?: number | undefined
+  readonly limitBurst?: number | undefined
   /** Makes the counter of units. Default: in the memory of this process. */
   readonly limiter?: ((options: IRateLimiterOptions) => RateLimiterAbstract) | undefined
 }
@@ -30,7 +30,7 @@ export type Limits = ReturnType<typeof createLimits>
 
 /** Limits what each caller may ask for, by principal or else by address, against accidents and abuse. */
 export function createLimits ({
-  rate, burst = DEFAULT_BURST, limiter = (options) => new RateLimiterMemory(options)
+  limitRate: rate, limitBurst: burst = DEFAULT_BURST, limiter = (options) => new RateLimiterMemory(options)
 }: LimitsOptions) {
   const duration = Math.ceil(burst / rate)
   const units = limiter({ keyPrefix: 'skillserve:units', points: burst, duration })

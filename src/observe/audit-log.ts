@@ -3,6 +3,7 @@ import { close, constants, createReadStream, fstat, open, write } from 'node:fs'
 import { text } from 'node:stream/consumers'
 import { promisify } from 'node:util'
 import { reasonOf } from '../operator/files.ts'
+import type { Config } from '../config/settings.ts'
 import { coalesce } from '../core/shared/async.ts'
 import type { CoreLog } from '../core/shared/log.ts'
 import { errorCode } from '../core/shared/system-errors.ts'
@@ -12,13 +13,11 @@ import type { AuditEvent } from './reads.ts'
 
 export type Outcome = 'success' | 'not_modified' | 'denied' | 'not_found' | 'failure' | 'error'
 
-export interface AuditLogOptions {
+export interface AuditLogOptions extends Pick<Config, 'auditRequired'> {
   /** Path of a file, or `stdout`. */
   readonly path: string
   /** The output of the service's log, for the path `stdout`. */
   readonly stdout: LineOutput
-  /** Whether reads are refused while lines cannot be written. */
-  readonly isRequired: boolean
   readonly log: CoreLog
 }
 
@@ -67,7 +66,7 @@ export class AuditLog {
 
   get state (): AuditState {
     if (this.#problem === undefined) return 'working'
-    return this.#options.isRequired ? 'refusing' : 'failing'
+    return this.#options.auditRequired ? 'refusing' : 'failing'
   }
 
   append (event: AuditEvent, outcome: Outcome, target: object, fields: object = {}): void {
@@ -121,14 +120,16 @@ export class AuditLog {
 
   /** Logs when lines can no longer be written, and when they can again. */
   #report (): void {
-    const { path, isRequired, log } = this.#options
+    const { path, auditRequired, log } = this.#options
     const problem = this.#problem
     if (problem === this.#reported) return
     this.#reported = problem
     if (problem === undefined) {
       log.info({ path, dropped: this.dropped }, 'audit log is written again')
     } else {
-      const effect = isRequired ? 'reads are refused until then' : 'lines are dropped, or wait in up to 8 MiB of memory'
+      const effect = auditRequired
+        ? 'reads are refused until then'
+        : 'lines are dropped, or wait in up to 8 MiB of memory'
       log.warn({ path, problem }, `audit log cannot be written, trying again each second; ${effect}`)
     }
   }

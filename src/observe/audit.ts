@@ -2,6 +2,7 @@ import { createHmac } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
+import type { Config } from '../config/settings.ts'
 import type { FollowedPolicy } from '../operator/followed-file.ts'
 import type { TrustChange } from '../trust/guarded-listing.ts'
 import type { SkillErrorKind } from '../core/shared/errors.ts'
@@ -31,9 +32,7 @@ const MINUTE_MS = 60_000
 /** Addresses that are counted in one minute; all others are counted together. */
 const MAX_ADDRESSES = 10_000
 
-export interface AuditOptions extends AuditLogOptions {
-  /** Key of the HMACs that replace names, addresses and queries: equal values stay equal. */
-  readonly salt: string | undefined
+interface AuditOptions extends AuditLogOptions, Pick<Config, 'auditSalt'> {
   readonly version: string
 }
 
@@ -160,7 +159,6 @@ export class Audit implements Observer {
 
   #report (request: FastifyRequest, read: Read, outcome: Outcome, more: object = {}): void {
     this.#reported.add(request)
-    const { salt } = this.#options
     const { event, api, skill, path, query, results } = read
     const { 'x-forwarded-for': forwarded } = request.headers
     const skills = this.#skillsOf?.(request)
@@ -180,7 +178,7 @@ export class Audit implements Observer {
         address: this.#personal(clientOf(request)),
         peer: this.#personal(peerOf(request.raw)),
         // Left out with a salt: callers can write anything there, addresses too.
-        forwarded: salt === undefined ? cut(forwarded) : undefined
+        forwarded: this.#options.auditSalt === undefined ? cut(forwarded) : undefined
       },
       door: api,
       client: clientName(request),
@@ -189,15 +187,16 @@ export class Audit implements Observer {
     })
   }
 
+  /** Replaces a text about a caller by an HMAC, if there is a salt: equal texts stay equal. */
   #personal (text: string): string {
-    const { salt } = this.#options
+    const { auditSalt: salt } = this.#options
     return salt === undefined ? text : createHmac('sha256', salt).update(text).digest('hex').slice(0, PSEUDONYM_LENGTH)
   }
 
   #principalOf ({ principal }: FastifyRequest): object {
     if (principal === undefined || principal.kind === 'anonymous') return { kind: 'anonymous' }
     const { kind, id, name, groups } = principal
-    return { kind, id: this.#personal(id), ...this.#options.salt === undefined && { name }, groups }
+    return { kind, id: this.#personal(id), ...this.#options.auditSalt === undefined && { name }, groups }
   }
 }
 

@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
+import type { Config } from '../config/settings.ts'
 import type { Root } from '../core/roots/root.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
 import { distinctNames } from '../core/shared/text.ts'
@@ -7,11 +8,9 @@ import type { Observer } from '../http/observer.ts'
 import type { SourceStatus } from '../schemas/health.ts'
 import { apiOf, methodName, operationName, type Read, readOfCall, readOfOperation, readOfRequest } from './reads.ts'
 
-interface MetricsOptions {
+interface MetricsOptions extends Partial<Pick<Config, 'metricsReads'>> {
   readonly skills: SkillManager
   readonly version: string
-  /** Whether to count reads by skill; the metrics then contain names of skills. */
-  readonly countsReads?: boolean
   readonly readings?: Readings
 }
 
@@ -20,7 +19,6 @@ export interface Readings {
   readonly auditDropped?: () => number
   readonly logDropped?: () => number
   readonly limitsStoreFailures?: () => number
-  readonly overloaded?: () => number
   readonly unreachableIssuers?: () => number
   readonly limited?: () => Iterable<readonly [rule: string, count: number]>
   readonly authFailures?: () => Iterable<readonly [reason: string, count: number]>
@@ -41,7 +39,7 @@ const OTHER_SKILLS = '_other'
 const REVISION_DIGITS = 12
 
 /** Creates all metrics. Labels are routes, methods, statuses, tools and names of roots, never a caller's text. */
-export function createMetrics ({ skills, version, countsReads = false, readings = {} }: MetricsOptions) {
+export function createMetrics ({ skills, version, metricsReads = false, readings = {} }: MetricsOptions) {
   const { catalog, refresher } = skills.parts
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
@@ -96,7 +94,7 @@ export function createMetrics ({ skills, version, countsReads = false, readings 
 
   function countRead ({ event, skill, api = '' }: Partial<Read> = {}): void {
     const isMain = event === 'skill.read' || event === 'skill.archive'
-    if (!countsReads || !isMain || skill === undefined) return
+    if (!metricsReads || !isMain || skill === undefined) return
     // Only names from the catalog become labels, never a caller's text.
     if (!readSkills.has(skill) && !skills.indexedNames().includes(skill)) return
     if (readSkills.size < MAX_SKILLS) readSkills.add(skill)
@@ -165,7 +163,6 @@ export function createMetrics ({ skills, version, countsReads = false, readings 
     'Calls in a batch count one by one', readings.limited)
   rows('gauge', 'skillserve_unreachable_issuers', [], 'Issuers of tokens whose keys could not be read at the last ' +
     'attempt', readings.unreachableIssuers)
-  rows('gauge', 'skillserve_overloaded', [], '1 while costly requests are refused', readings.overloaded)
   rows('counter', 'skillserve_limits_store_failures_total', [], 'How often the shared rate-limit store could ' +
     'not be reached, or answered with an error', readings.limitsStoreFailures)
   rows('counter', 'skillserve_audit_dropped_total', [], 'Lines of the audit log that were lost: must stay 0',

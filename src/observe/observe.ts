@@ -26,22 +26,19 @@ export type Observation = Awaited<ReturnType<typeof observe>>
  */
 export async function observe (options: ObserveOptions) {
   const { config, measured: skills, version, log, stdout } = options
-  const { metricsPort: port, metricsHost: host, metricsReads: countsReads, auditLog: path, auditSalt: salt } = config
+  const { metricsPort: port, metricsHost: host, auditLog: path } = config
   const audit = path === undefined
     ? undefined
-    : await Audit.open({ path, stdout, isRequired: config.auditRequired, salt, version, log })
+    : await Audit.open({ ...config, path, stdout, version, log })
   // Callers whose token has the scope `metrics:read` read the metrics at the service's own port.
   const hasCallers = config.accessFile !== undefined
-  let isUnderPressure = () => false
-  const readings = {
-    ...options.readings, auditDropped: () => audit?.log.dropped ?? 0, overloaded: () => isUnderPressure() ? 1 : 0
-  }
+  const readings = { ...options.readings, auditDropped: () => audit?.log.dropped ?? 0 }
   const metrics = port !== undefined || hasCallers
-    ? (await import('./metrics.ts')).createMetrics({ skills, version, countsReads, readings })
+    ? (await import('./metrics.ts')).createMetrics({ ...config, skills, version, readings })
     : undefined
   const traces = hasSdk() ? new (await import('./traces.ts')).Traces(version) : undefined
   if (traces !== undefined) log.info({}, 'an OpenTelemetry SDK is loaded: requests and tool calls are spans')
-  const plugins: FastifyPluginAsync[] = [async (app) => { isUnderPressure = () => app.isUnderPressure() }]
+  const plugins: FastifyPluginAsync[] = []
   if (audit !== undefined) plugins.push(audit.plugin)
   if (metrics !== undefined && hasCallers) {
     const { registry } = metrics

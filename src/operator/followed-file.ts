@@ -27,7 +27,7 @@ interface FollowedOptions {
 }
 
 /** The parts of a followed file that report its changes. */
-export type FollowedPolicy = Pick<FollowedFile<unknown>, 'path' | 'digest' | 'on' | 'reload'>
+export type FollowedPolicy = Pick<FollowedFile<unknown>, 'path' | 'digest' | 'on'>
 
 /**
  * Reads a file of the operator again within two seconds after it or a file that it names, such as a key, has changed.
@@ -97,17 +97,13 @@ export class FollowedFile<Value> extends EventEmitter<{ changed: [Value], failed
       commit: () => {
         this.#commitValue(value, texts, isOther)
         this.#watch(new Set(texts.keys()))
-      },
-      discard: () => {}
+      }
     }
   }
 
-  /**
-   * Reads the file again now. Resolves when its content is in force or its problem is reported.
-   * @param isAsked whether to log a problem again that was logged before
-   */
-  async reload (isAsked = true): Promise<void> {
-    await (this.#reading = this.#reading.then(() => this.#read(isAsked)))
+  /** Reads the file again now. Resolves when its content is in force or its problem is reported. */
+  async reload (): Promise<void> {
+    await (this.#reading = this.#reading.then(() => this.#read()))
   }
 
   close (): void {
@@ -131,10 +127,10 @@ export class FollowedFile<Value> extends EventEmitter<{ changed: [Value], failed
   /** Reads the file after a pause: an edit may take several writes, and half a rule may grant more than the whole. */
   readonly #readLater = (): void => {
     clearTimeout(this.#timer)
-    this.#timer = setTimeout(() => { void this.reload(false) }, CHECK_MS).unref()
+    this.#timer = setTimeout(() => { void this.reload() }, CHECK_MS).unref()
   }
 
-  async #read (isAsked: boolean): Promise<void> {
+  async #read (): Promise<void> {
     const texts = new Map<string, string>()
     try {
       const value = await this.#readInto(texts)
@@ -143,10 +139,11 @@ export class FollowedFile<Value> extends EventEmitter<{ changed: [Value], failed
     } catch (cause) {
       if (this.#isClosed) return
       const error = cause instanceof ConfigError ? cause : new ConfigError(`${this.path}: ${String(cause)}`, { cause })
-      const isNew = this.#problem !== error.message
-      const details = { file: this.path, problem: error.message }
-      if (isNew || isAsked) this.#log.warn(details, `${this.#name} cannot be used; the last good one stays in force`)
-      if (isNew) this.emit('failed', error)
+      if (this.#problem !== error.message) {
+        const details = { file: this.path, problem: error.message }
+        this.#log.warn(details, `${this.#name} cannot be used; the last good one stays in force`)
+        this.emit('failed', error)
+      }
       this.#problem = error.message
     }
     this.#watch(new Set(texts.keys()))

@@ -12,6 +12,8 @@ import type { Shutdown } from '../http/shutdown.ts'
 interface ConditionalOptions {
   /** How long shared caches may answer without revalidation, and then as long again while they revalidate. */
   readonly cacheSeconds: number
+  /** Whether answers depend on the caller: then no shared cache may keep them. */
+  readonly hasAccess: boolean
   readonly shutdown: Pick<Shutdown, 'isStopping'>
 }
 
@@ -21,8 +23,9 @@ const HEADERS_OF_BODY = ['content-type', 'content-length', 'content-range', 'con
 const MIN_COMPRESSED_BYTES = 1_024
 
 /** Answers conditional GET and HEAD (`Cache-Control`, ETag, 304, 412), compresses, and closes connections at a stop. */
-export const conditional = fp<ConditionalOptions>(async function conditional (app, { cacheSeconds, shutdown }) {
-  const cached = cacheSeconds === 0
+export const conditional = fp<ConditionalOptions>(async function conditional (app, options) {
+  const { cacheSeconds, hasAccess, shutdown } = options
+  const cached = cacheSeconds === 0 || hasAccess
     ? 'no-cache'
     : `public, max-age=0, s-maxage=${cacheSeconds}, stale-while-revalidate=${cacheSeconds}`
 

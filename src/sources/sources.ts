@@ -32,6 +32,8 @@ type NamedRoot = RootOptions & { readonly name: string }
 /** The next folders and sources. The new ones are open, but fetch nothing yet. */
 export interface PreparedSources extends Prepared {
   readonly roots: readonly NamedRoot[]
+  /** Closes what was opened for the next state, which is not committed then. */
+  discard (): Promise<void>
   /**
    * Closes the replaced sources, which are no longer served, and starts the new ones if sources are started. Resolves
    * after their first fetch.

@@ -1,8 +1,8 @@
 import { delimiter, isAbsolute, resolve } from 'node:path'
 import fc from 'fast-check'
 import t from 'tap'
-import { loadConfig, resolveSettings } from '../../src/config/load.ts'
-import { ConfigError, type Setting } from '../../src/operator/setting.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import { ConfigError } from '../../src/operator/setting.ts'
 import { type Config, SETTINGS } from '../../src/config/settings.ts'
 import { codePoint } from '../helper/code-point.ts'
 
@@ -34,13 +34,10 @@ function refusal (argv: readonly string[], env: Readonly<Record<string, string>>
   return 'accepted'
 }
 
-t.test('K2: the defaults', async (t) => {
+t.test('K2: every setting has a default, and can come from the environment', async (t) => {
   t.match(load(), {
     skillsDirs: [resolve(cwd, 'skills')], personalDir: undefined, host: '127.0.0.1', port: 8080, logLevel: 'info'
   })
-})
-
-t.test('K2: every setting can come from the environment', async (t) => {
   t.strictSame(load([], {
     SKILLS_DIR: ['a', resolve('/b')].join(delimiter),
     SKILLS_PERSONAL_DIR: 'mine',
@@ -138,28 +135,21 @@ t.test('K2: a bad value is refused in one line that names where it came from and
       (port) => [[], { PORT: port }, /^PORT must be a whole number from 0 to 65535/] as const),
     [['--port', '65536'], {}, /^--port must be a whole number from 0 to 65535 .*, not "65536"$/],
     [['--port='], {}, /^--port must be a whole number/],
-    [['--port', '-1'], {}, /^--port must be a whole number/],
     [['--personal='], {}, /^--personal must be a folder, not ""$/],
     ...['1.2.3', '256.1.1.1', 'a b', 'a:80', '[::1]', 'http://a', 'é.example'].map(
       (host) => [[], { HOST: host }, /^HOST must be a host name or an IP address, not /] as const),
     ...['INFO', 'verbose', '30'].map(
       (level) => [[], { LOG_LEVEL: level },
         /^LOG_LEVEL must be one of trace, debug, info, warn, error, fatal, silent, not /] as const),
-    [['--log-level', 'x'], {}, /^--log-level must be one of trace.*, not "x"$/],
     [['--log-level', 'wran'], {}, /^--log-level must be one of trace.*, not "wran", did you mean "warn"\?$/],
     [['--layout', 'tre'], {}, /^--layout must be one of auto, .*, not "tre", did you mean "tree"\?$/],
     [[], { LOG_FORMAT: 'x\u009b' }, /^LOG_FORMAT must be one of pretty, json, not "x\\u009b"$/],
-    [[], { LOG_FORMAT: 'prety' }, /^LOG_FORMAT must be one of pretty, json, not "prety", did you mean "pretty"\?$/],
     [[], { SKILLS_DIR: `a${delimiter}` },
       /^SKILLS_DIR must be a folder, or several joined by ".", none of them empty, not ""$/],
-    [[], { SKILLS_DIR: delimiter }, /^SKILLS_DIR must be /],
-    [[''], {}, /^DIR must be a folder, not ""$/],
     [[' '], {}, /^DIR must be a folder, not " "$/],
     ...['SKILLS_DIR', 'SKILLS_PERSONAL_DIR', 'LINK_TARGETS', 'STATE_DIR', 'CONFIG_FILE', 'ACCESS_FILE', 'TRUST_FILE',
       'LOCKED', 'AUDIT_LOG', 'HOST', 'PORT', 'BASE_PATH'].map(
       (variable) => [[], { [variable]: ' \t' }, new RegExp(`^${variable} must be .*, not " \\\\t"$`)] as const),
-    [[], { SKILLS_DIR: `a${delimiter} ` },
-      /^SKILLS_DIR must be a folder, or several joined by ".", none of them empty, not " "$/],
     ...['a,', ',', '*', 'a b', 'http://a', '[a]', '[1.2.3.4]', 'a:b', '[::1]x'].map(
       (hosts) => [[], { ALLOWED_HOSTS: hosts },
         /^ALLOWED_HOSTS must be a host name or an IP address, or several joined by ",", none of them empty, not "/] as const),
@@ -174,8 +164,7 @@ t.test('K2: a bad value is refused in one line that names where it came from and
     // A timer of Node that is set to more milliseconds than 31 bits goes off at once.
     ...['1209601', '2592000', '-1', '1.5'].map(
       (seconds) => [[], { REVISION_KEEP_SECONDS: seconds },
-        /^REVISION_KEEP_SECONDS must be a whole number of seconds up to 1209600 \(two weeks\), not /] as const),
-    [[], { LOG_LEVEL: 'a\nb' }, /, not "a\\nb"$/]
+        /^REVISION_KEEP_SECONDS must be a whole number of seconds up to 1209600 \(two weeks\), not /] as const)
   ]
   for (const [argv, env, message] of cases) {
     const line = refusal(argv, env)
@@ -204,38 +193,9 @@ t.test('K2: whatever the arguments and variables are, the outcome is a valid con
 
 function isValid (config: Config): boolean {
   const { skillsDirs, personalDir, host, port, logLevel, allowedHosts, allowedOrigins, watchPolling } = config
-  const lists = [skillsDirs, allowedHosts, allowedOrigins].filter((list) => list !== undefined)
-  return lists.every((list) => list.length > 0 && list.every((entry) => entry !== '')) &&
+  return skillsDirs.length > 0 && [skillsDirs, allowedHosts, allowedOrigins].every((list) => !list.includes('')) &&
     [...skillsDirs, personalDir ?? cwd].every((folder) => isAbsolute(folder)) &&
     host !== '' && Number.isInteger(port) && port >= 0 && port <= 65_535 &&
     ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'].includes(logLevel) &&
     typeof watchPolling === 'boolean'
 }
-
-t.test('every setting has a row that can be read', async (t) => {
-  const rows: readonly Setting[] = Object.values(SETTINGS)
-  for (const { argument, variable, default: fallback, parse, meaning, mustBe } of rows) {
-    t.match(variable, /^[A-Z][A-Z_]+$/)
-    if (argument !== undefined) t.match(argument, /^(?:--[a-z]+(?:-[a-z]+)* (?:[A-Z]+|\[[A-Z]+\])|DIR\.\.\.)$/)
-    if (fallback !== undefined) t.not(parse(fallback, cwd), undefined, `the default of ${variable}`)
-    t.ok(meaning !== '' && mustBe !== '' && !meaning.includes('|'), variable)
-  }
-  t.equal(new Set(rows.map(({ variable }) => variable)).size, rows.length)
-})
-
-t.test('K89: every setting has its value, its origin and its own mistake', async (t) => {
-  const settings = resolveSettings({
-    options: { port: '70000', host: '::1' }, env: { LOG_LEVEL: 'loud', AUDIT_SALT: 'short', UI: 'false' }, cwd
-  })
-  const found =
-    Object.fromEntries(settings.map(({ name, origin, value, error }) => [name, error?.message ?? [value, origin]]))
-  t.match(found, {
-    port: /^--port must be /,
-    host: ['::1', '--host'],
-    logLevel: /^LOG_LEVEL must be one of .*, not "loud"$/,
-    auditSalt: 'AUDIT_SALT must be a text of at least 16 characters',
-    ui: [false, 'UI'],
-    limitBurst: [undefined, undefined],
-    stateDir: [undefined, undefined]
-  })
-})

@@ -5,6 +5,7 @@ import type { Test } from 'tap'
 import fp from 'fastify-plugin'
 import { openAccess } from '../../src/access/access.ts'
 import { type AppOptions, buildApp } from '../../src/app.ts'
+import type { Config } from '../../src/config/settings.ts'
 import { createSkillManager, type SkillManager, type SkillManagerOptions } from '../../src/core/skill-manager.ts'
 import type { Observer } from '../../src/http/observer.ts'
 import { StateFolder } from '../../src/sources/publish/state-folder.ts'
@@ -23,12 +24,10 @@ export type Files = Readonly<Record<string, NonNullable<Parameters<Test['testdir
 
 export type LogEntry = Readonly<Record<string, unknown>>
 
-type PassedOn =
-  'host' | 'basePath' | 'allowedHosts' | 'allowedOrigins' | 'shutdown' | 'cacheSeconds' | 'ui' | 'publicUrl' | 'sources' |
-  'trustedProxies' | 'admitCall' | 'auditState' | 'overload' | 'isPreview'
+type PassedOn = 'shutdown' | 'sources' | 'admitCall' | 'auditState' | 'overload' | 'isPreview'
 
-export interface ServiceOptions
-  extends Pick<SkillManagerOptions, 'disk' | 'keep' | 'watcher' | 'tickMs'>, Partial<Pick<AppOptions, PassedOn>> {
+export interface ServiceOptions extends Pick<SkillManagerOptions, 'disk' | 'keep' | 'watcher' | 'tickMs'>,
+  Partial<Pick<AppOptions, keyof Config | PassedOn>> {
   /** Files next to the folder of skills. */
   readonly siblings?: Files
   /** Writes more files into the test's folder before the service starts. */
@@ -37,8 +36,6 @@ export interface ServiceOptions
   readonly roots?: readonly string[]
   /** Personal root, as a path below the test's folder. */
   readonly personalRoot?: string
-  /** Likewise. */
-  readonly linkTargets?: readonly string[]
   /** Metrics, traces and audit log of the service. */
   readonly observe?: (skills: SkillManager) => readonly Observer[]
   /** Registers plugins, with the skills that they may need. */
@@ -47,7 +44,6 @@ export interface ServiceOptions
   readonly policy?: TrustPolicy
   /** The access file, below the test's folder. */
   readonly access?: string
-  readonly port?: number
   /** Whether to wait for the first index, as the process does not. Default true. */
   readonly indexed?: boolean
 }

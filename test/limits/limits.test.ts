@@ -41,7 +41,9 @@ async function buildLimited (
   t: Test, { trustedProxies = [] as readonly string[], principals = false, burst = 20, rate = 0.01 } = {}
 ) {
   let units: RateLimiterMemory | undefined
-  const limits = createLimits({ rate, burst, limiter: (options) => (units = new RateLimiterMemory(options)) })
+  const limits = createLimits({
+    limitRate: rate, limitBurst: burst, limiter: (options) => (units = new RateLimiterMemory(options))
+  })
   const service = await buildService(t, {
     files: FILES,
     options: {
@@ -154,7 +156,7 @@ t.test('K67: large answers and searches cost more', async (t) => {
 t.test('K67: by default one address installs a thousand skills at once', async (t) => {
   const app = fastify()
   app.decorateRequest('principal', undefined)
-  await app.register(createLimits({ rate: 1 }).plugin)
+  await app.register(createLimits({ limitRate: 1 }).plugin)
   app.get('/skills/:name', async () => 'text')
   // Four look for the index where it is not, as the installer does.
   let refused = 0
@@ -305,7 +307,7 @@ async function startReplica (t: Test, port: number, url = `redis://:CANARY-PASSW
     warn: (fields: object, line: string) => { lines.push(line + JSON.stringify(fields)) }
   }
   const store = await connectStore(url, log)
-  const limits = createLimits({ rate: 0.1, burst: 100, limiter: store.limiter })
+  const limits = createLimits({ limitRate: 0.1, limitBurst: 100, limiter: store.limiter })
   const app = fastify()
   app.decorateRequest('principal', undefined)
   await app.register(limits.plugin)

@@ -8,6 +8,7 @@ import t, { type Test } from 'tap'
 import { LEGACY_METHODS, MCP_METHODS } from '../access/same-service.ts'
 import { createSecret } from '../../src/access/secret.ts'
 import { sha256 } from '../../src/core/shared/digest.ts'
+import { SILENT } from '../../src/core/shared/log.ts'
 import type { Principal } from '../../src/http/callers.ts'
 import type { LineOutput } from '../../src/log.ts'
 import { Audit } from '../../src/observe/audit.ts'
@@ -114,8 +115,9 @@ async function buildAudited (t: Test, { files = FILES, salt, problem, ...options
   const stdout: LineOutput = {
     ...NO_OUTPUT, write: (line) => { text += line }, get problem () { return problem?.() }
   }
-  const log = { info () {}, warn () {} }
-  const audit = await Audit.open({ path: 'stdout', stdout, isRequired: true, version: '1', salt, log })
+  const audit = await Audit.open({
+    path: 'stdout', stdout, auditRequired: true, version: '1', auditSalt: salt, log: SILENT
+  })
   const service = await buildService(t, {
     files,
     options: {
@@ -365,8 +367,9 @@ t.test('K73: refusals say so, and probes and pages about nothing leave no line',
 t.test('K73: a line that a crash has cut off is ended before the first new one, and a whole one is left', async (t) => {
   const path = join(t.testdir({ 'audit.log': '{"event":"ski' }), 'audit.log')
   for (const time of ['first', 'second']) {
-    const log = { info () {}, warn () {} }
-    const audit = await Audit.open({ path, stdout: NO_OUTPUT, isRequired: true, version: '1', salt: undefined, log })
+    const audit = await Audit.open({
+      path, stdout: NO_OUTPUT, auditRequired: true, version: '1', auditSalt: undefined, log: SILENT
+    })
     t.teardown(async () => { await audit.close() })
     t.equal(readFileSync(path, 'utf8'), '{"event":"ski\n', time)
   }
@@ -384,7 +387,7 @@ t.test('K73: a reopening that fails is a failure until the path is open, and cos
   for (const { code, breakPath, repair } of FAULTS) {
     const path = join(t.testdir({ logs: {} }), 'logs/audit.jsonl')
     const { log, lines } = recordLog()
-    const audit = await AuditLog.open({ path, stdout: NO_OUTPUT, isRequired: true, log })
+    const audit = await AuditLog.open({ path, stdout: NO_OUTPUT, auditRequired: true, log })
     audit.append('skill.read', 'success', { skill: 'one' })
     renameSync(path, `${path}.1`)
     breakPath(path)
@@ -409,7 +412,7 @@ t.test('K73: a reopening that fails is a failure until the path is open, and cos
 t.test('K73: a hundred rotations under load lose no line, and leave no descriptor and no ' +
   'listener behind', async (t) => {
   const path = join(t.testdir({}), 'audit.jsonl')
-  const audit = await AuditLog.open({ path, stdout: NO_OUTPUT, isRequired: false, log: { info () {}, warn () {} } })
+  const audit = await AuditLog.open({ path, stdout: NO_OUTPUT, auditRequired: false, log: SILENT })
   const opened = () => [readdirSync('/proc/self/fd').length, process.listenerCount('exit')]
   const [descriptors = 0, listeners = 0] = opened()
   for (let i = 0; i < 100; i++) {
@@ -505,11 +508,11 @@ t.test('K73: where the log is required, no skill is read while lines cannot be w
 t.test('K73: a full disk costs lines, or reads where the log is required, until there is room', {
   skip: existsSync('/dev/full') ? false : 'there is no /dev/full'
 }, async (t) => {
-  for (const [isRequired, state] of [[false, 'failing'], [true, 'refusing']] as const) {
+  for (const [auditRequired, state] of [[false, 'failing'], [true, 'refusing']] as const) {
     const path = join(t.testdir(), 'audit.jsonl')
     symlinkSync('/dev/full', path)
     const { log, lines } = recordLog()
-    const audit = await AuditLog.open({ path, stdout: NO_OUTPUT, isRequired, log })
+    const audit = await AuditLog.open({ path, stdout: NO_OUTPUT, auditRequired, log })
     audit.append('skill.read', 'success', { skill: 'one' })
     await until(() => audit.state === state && lines.length === 1)
     rmSync(path)

@@ -26,7 +26,7 @@ async function buildMeasured (t: Test, options: ServiceOptions = {}, files: File
     options: {
       ...options,
       observe: (skills) => {
-        metrics = createMetrics({ skills, version: '1.2.3', countsReads: true })
+        metrics = createMetrics({ skills, version: '1.2.3', metricsReads: true })
         return [metrics.observer]
       }
     }

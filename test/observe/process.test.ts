@@ -17,26 +17,6 @@ import { saveAtomically, skillText, until } from '../helper/skills.ts'
 
 const FILES = { demo: { 'SKILL.md': '---\nname: demo\ndescription: A demo\n---\n# Demo\n' } }
 
-t.test('K70 K71: METRICS_PORT has the metrics on a port of its own; LOG_FORMAT=pretty is for people', async (t) => {
-  const port = await freePort()
-  const env = { METRICS_PORT: String(port), LOG_FORMAT: 'pretty' }
-  const service = await startProcess(t, { args: [t.testdir(FILES)], env })
-  await (await fetch(`${service.url}/skills/demo`)).text()
-  await (await fetch(`${service.url}/skills/none`)).text()
-  t.equal((await fetch(`${service.url}/metrics`)).status, 404)
-  const metrics = `http://127.0.0.1:${port}`
-  const response = await fetch(`${metrics}/metrics`)
-  t.equal(response.headers.get('content-type'), 'text/plain; version=0.0.4; charset=utf-8')
-  t.match(await response.text(), /^skillserve_skills\{root="[^"]+"\} 1$/m)
-  t.equal((await fetch(`${metrics}/`)).status, 404)
-  const { stdout, stderr, code } = await service.stop()
-  t.strictSame([code, stderr], [0, ''])
-  t.match(stdout, /^\[\d\d:\d\d:\d\d\.\d{3}\] INFO: serving a skills folder\n/m)
-  t.match(stdout, /INFO: GET \/skills\/demo 200 [\d.]+ ms 127\.0\.0\.1\n/)
-  t.match(stdout, /INFO: GET \/skills\/none 404 [\d.]+ ms 127\.0\.0\.1\n {4}code: "skill_not_found"\n/)
-  t.notOk(stdout.includes('\u001b'), 'no colours in a pipe')
-})
-
 t.test('K67 K70 K71 K72 K73: a service with callers counts and reports reads and refusals, and no secret is in any ' +
   'signal at any level', async (t) => {
   const [ci, metrics, link] = [
@@ -154,9 +134,9 @@ rules:\n  - { groups: [all] }\n`
   }
 })
 
-t.test('K72 K73: the audit log survives rotation with SIGHUP, and SIGTERM, without a lost line; without an SDK no ' +
-  'module of OpenTelemetry is loaded', async (t) => {
-  const folder = t.testdir({ skills: FILES })
+t.test('K70 K71 K72 K73 K96: metrics have a port of their own, a pretty log is for people, the audit log survives ' +
+  'rotation and SIGTERM without a lost line, usage counts it, and no OpenTelemetry is loaded', async (t) => {
+  const folder = t.testdir({ skills: { ...FILES, unread: { 'SKILL.md': skillText('unread') } } })
   const [path, rotated] = [join(folder, 'audit.log'), join(folder, 'audit.log.1')]
   const at = (name: string) => pathToFileURL(join(folder, name)).href
   writeFileSync(join(folder, 'hooks.mjs'), `export async function load (url, context, next) {
@@ -165,9 +145,17 @@ t.test('K72 K73: the audit log survives rotation with SIGHUP, and SIGTERM, witho
   }`)
   writeFileSync(join(folder, 'register.mjs'),
     `import { register } from 'node:module'\nregister(${JSON.stringify(at('hooks.mjs'))})`)
+  const port = await freePort()
   const service = await startProcess(t, {
-    args: [join(folder, 'skills')], env: { AUDIT_LOG: path }, nodeOptions: ['--import', at('register.mjs')]
+    args: [join(folder, 'skills')],
+    env: { AUDIT_LOG: path, METRICS_PORT: String(port), LOG_FORMAT: 'pretty' },
+    nodeOptions: ['--import', at('register.mjs')]
   })
+  t.equal((await fetch(`${service.url}/metrics`)).status, 404)
+  const metrics = await fetch(`http://127.0.0.1:${port}/metrics`)
+  t.equal(metrics.headers.get('content-type'), 'text/plain; version=0.0.4; charset=utf-8')
+  t.match(await metrics.text(), /^skillserve_skills\{root="skills"\} 2$/m)
+  t.equal((await fetch(`http://127.0.0.1:${port}/`)).status, 404)
   let reads = 0
   const read = async () => {
     reads++
@@ -182,9 +170,15 @@ t.test('K72 K73: the audit log survives rotation with SIGHUP, and SIGTERM, witho
     await read()
     return existsSync(path) && readFileSync(path, 'utf8').includes('skill.read')
   })
-  const { code, stderr } = await service.stop()
+  await (await fetch(`${service.url}/skills/none`)).text()
+  await (await fetch(`${service.url}/catalog?q=nothing-fits`)).text()
+  const { code, stdout, stderr } = await service.stop()
   t.equal(code, 0)
   t.notMatch(stderr, 'LOADED')
+  t.match(stdout, /^\[\d\d:\d\d:\d\d\.\d{3}\] INFO: serving a skills folder\n/m)
+  t.match(stdout, /INFO: GET \/skills\/demo 200 [\d.]+ ms 127\.0\.0\.1\n/)
+  t.match(stdout, /INFO: GET \/skills\/none 404 [\d.]+ ms 127\.0\.0\.1\n {4}code: "skill_not_found"\n/)
+  t.notOk(stdout.includes('\u001b'), 'no colours in a pipe')
   const texts = [rotated, path].flatMap((file) => readFileSync(file, 'utf8').trim().split('\n'))
   const lines = texts.map((line) => JSON.parse(line) as { readonly event: string, readonly prev: string | null })
   for (const [i, { prev }] of lines.entries()) {
@@ -193,8 +187,13 @@ t.test('K72 K73: the audit log survives rotation with SIGHUP, and SIGTERM, witho
   }
   t.equal(lines.at(0)?.event, 'service.started')
   t.equal(lines.at(-1)?.event, 'service.stopped')
-  t.equal(lines.filter(({ event }) => event === 'skill.read').length, reads)
-  t.equal(lines.length, reads + 2)
+  t.equal(lines.length, reads + 4)
+  const usage = await runHere(['usage', rotated, path, '--format', 'json', '--roots', join(folder, 'skills')])
+  t.match(JSON.parse(usage.stdout), {
+    skills: [{ name: 'demo', count: reads, callers: 1 }],
+    never_read: ['unread'],
+    empty_searches: [{ name: 'nothing-fits', count: 1 }]
+  })
 })
 
 t.test('K73: a disk that hangs delays no request and no end, and the log says that it hangs', async (t) => {

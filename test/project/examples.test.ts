@@ -170,17 +170,6 @@ t.test('K33: embedded.mts is an app with the service below a prefix, through eve
   t.equal((await fetch(`${url}/agents${stylesheet}`)).status, 200)
 })
 
-t.test('an example that is copied into a folder of `npm init -y` runs there', async (t) => {
-  const folder = t.testdir({ 'package.json': '{ "name": "mine", "version": "1.0.0" }' })
-  const SKILLS_URL = `http://127.0.0.1:${await freePort()}`
-  for (const name of ['agent-loop.mts', 'mcp-client.mts']) {
-    cpSync(`${ROOT}examples/${name}`, `${folder}/${name}`)
-    const command = [process.execPath, '--import', import.meta.resolve('tsx'), `${folder}/${name}`]
-    const { stderr } = await run(t, command, { SKILLS_URL })
-    t.ok(stderr.startsWith(`is skillserve running at ${SKILLS_URL}?`), `${name}: ${stderr}`)
-  }
-})
-
 t.test('the README shows what the loops print', async (t) => {
   const readme = readFileSync(`${ROOT}README.md`, 'utf8')
   t.ok(readme.includes(`\`\`\`text\n${conversation()}\`\`\``), conversation())
@@ -206,7 +195,11 @@ t.test('tool-call.sh shows a result in each dialect, and those of two calls', { 
 
 t.test('each example asks whether skillserve is running when nothing answers', async (t) => {
   const SKILLS_URL = `http://127.0.0.1:${await freePort()}`
-  const examples = ['agent-loop', 'mcp-client', ...withoutSdk === false ? ['anthropic'] : []].map(example)
+  const examples = ['mcp-client', ...withoutSdk === false ? ['anthropic'] : []].map(example)
+  // Copied into a folder of `npm init -y`, with TypeScript.
+  const folder = t.testdir({ 'package.json': '{ "name": "mine", "version": "1.0.0" }' })
+  cpSync(`${ROOT}examples/agent-loop.mts`, `${folder}/agent-loop.mts`)
+  examples.push([process.execPath, '--import', import.meta.resolve('tsx'), `${folder}/agent-loop.mts`])
   if (isInstalled('python3')) examples.push(['python3', 'examples/agent_loop.py'])
   if (isInstalled('curl')) examples.push(['sh', 'examples/tool-call.sh'])
   await Promise.all(examples.map(async (command) => {

@@ -1,7 +1,9 @@
 import fs from 'node:fs'
 import { basename, join } from 'node:path'
 import t, { type Test } from 'tap'
+import { loadConfig } from '../../src/config/load.ts'
 import { openRoots } from '../../src/config/roots.ts'
+import type { Config } from '../../src/config/settings.ts'
 import { SILENT } from '../../src/core/shared/log.ts'
 import { StateFolder } from '../../src/sources/publish/state-folder.ts'
 import { TrustPolicy } from '../../src/trust/trust-policy.ts'
@@ -22,11 +24,8 @@ type Pins = Readonly<Record<string, readonly string[]>>
 
 const toLock = (pins: Pins) => new Map(Object.entries(pins).map(([name, revisions]) => [name, new Set(revisions)]))
 
-type Folders = Pick<Parameters<typeof openRoots>[0], 'skillsDirs' | 'stateDir'>
-
-function openFolders (settings: Folders, others: { readonly configFile?: string, readonly layout?: 'tree' } = {}) {
-  const all = { configFile: undefined, layout: undefined, personalDir: undefined, ...others, ...settings }
-  return openRoots(all, { log: SILENT, env: {} })
+function openFolders (settings: Partial<Config>) {
+  return openRoots({ ...loadConfig({ env: {}, cwd: '/' }), ...settings }, { log: SILENT, env: {} })
 }
 
 /** A lock that a test changes. */
@@ -283,7 +282,7 @@ t.test('K95: a rule for a name holds for every root of that name', async (t) => 
   const skillsDirs = ['a/skills', 'b/skills', 'c/skills'].map((path) => join(folder, path))
   fs.writeFileSync(join(folder, 'config.yaml'), JSON.stringify({ sources: [{ folder: 'skills-2' }] }))
   const [configFile, stateDir] = [join(folder, 'config.yaml'), join(folder, 'state')]
-  const roots = await openFolders({ skillsDirs, stateDir }, { configFile, layout: 'tree' })
+  const roots = await openFolders({ skillsDirs, stateDir, configFile, layout: 'tree' })
   t.teardown(() => roots.sources.close())
   t.strictSame(roots.sources.roots.map(({ name }) => name), ['skills', 'skills-3', 'skills-4', 'skills-2'],
     'a number makes no name of another root')

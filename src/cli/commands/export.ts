@@ -25,7 +25,7 @@ export const run: RunCommand<Options> = async ({ positionals: [out = '', ...posi
   const { env, cwd, print } = context
   const { as: caller, prune = false } = options
   const config = await readConfig({ positionals, options }, context)
-  const { accessFile, publicUrl, linkTargets = [] } = config
+  const { accessFile, publicUrl, linkTargets } = config
   if (caller !== undefined && accessFile === undefined) {
     throw new ConfigError('--as needs an access file: --access FILE')
   }
