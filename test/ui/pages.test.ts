@@ -522,7 +522,7 @@ t.test('K74: a list is refined by validity, severity, folder and client, and cou
     ['?valid=true', ['good', 'hidden', 'other']], ['?valid=false', ['broken', 'long']], ['?severity=warning',
       ['hidden']],
     ['?root=more', ['long', 'other']], ['?root=more&valid=true', ['other']], ['?root=nobody', []],
-    ['?target=openai&valid=false', ['broken']], ['?target=claude-code&valid=false', []],
+    ['?target=openai-upload&valid=false', ['broken']], ['?target=claude-code&valid=false', []],
     ['?q=other&root=more', ['other']], ['?target=nobody&root=&q=', ['broken', 'good', 'hidden', 'long', 'other']]
   ] as const) t.strictSame(listedNames(await list(query)), names, query)
   const tab = />(All|Valid|Warnings|Errors)(?: <span class="count-of">([\d,]+)<\/span>)?<\/a>/g
