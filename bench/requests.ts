@@ -11,8 +11,8 @@ import { median, type Row, rowOf } from './table.ts'
 const ROUNDS = 3
 const SLICES = 3
 /** V8 has compiled what is hot after this many. */
-const WARM_UP = 2_500
-const REQUESTS = 1_000
+const WARM_UP = 6_000
+const REQUESTS = 4_000
 const CONNECTIONS = 32
 
 /** Time after the start in which a server does what no request asks for, in milliseconds. */

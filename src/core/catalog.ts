@@ -196,9 +196,7 @@ export class Catalog extends EventEmitter<CatalogEvents> {
     await (names === undefined ? root.list() : root.sync())
     const changes: IndexChange[] = []
     const index = this.#indexOf(root)
-    const isUnread = (name: string): boolean => index.get(name)?.folder !== root.folders.get(name)
-    const listed = [...root.folders.keys()]
-    for (const name of names === undefined ? listed : new Set([...names, ...listed.filter(isUnread)])) {
+    for (const name of names === undefined ? [...root.folders.keys()] : new Set([...names, ...root.unread])) {
       const folder = root.folders.get(name)
       if (folder === undefined) continue
       const before = index.get(name)
@@ -239,7 +237,11 @@ export class Catalog extends EventEmitter<CatalogEvents> {
   #commit (root: Root, changes: readonly IndexChange[]): void {
     const index = this.#indexOf(root)
     const committed = changes.filter(({ name, now }) => now !== undefined && root.folders.get(name) === now.folder)
-    for (const { name, now } of committed) if (now !== undefined) index.set(name, now)
+    for (const { name, now } of committed) {
+      if (now === undefined) continue
+      index.set(name, now)
+      root.unread.delete(name)
+    }
     this.#announce(root, committed.filter(({ before, now }) =>
       before?.fingerprint !== now?.fingerprint || !isDeepStrictEqual(before?.findings, now?.findings)))
   }
@@ -252,7 +254,12 @@ export class Catalog extends EventEmitter<CatalogEvents> {
     for (const name of new Set([...before.listing?.folders.keys() ?? [], ...folders.keys()])) {
       if (before.listing?.folders.get(name) === folders.get(name)) continue
       const skill = index.get(name)
-      if (!folders.has(name)) index.delete(name)
+      if (folders.has(name)) {
+        root.unread.add(name)
+      } else {
+        index.delete(name)
+        root.unread.delete(name)
+      }
       changes.push({ root, name, before: skill, now: index.get(name) })
     }
     if (changes.length > 0) this.listingGeneration++

@@ -78,6 +78,8 @@ export class Root implements RootFolder {
   disk: Disk
   /** Whether all its skills have been read once. */
   isIndexed = false
+  /** Names of listed skills whose folders have not been read since they appeared. */
+  readonly unread = new Set<string>()
   listing: RootListing | undefined
   failure: ListingFailure | undefined
   readonly #parts: RootParts
