@@ -93,14 +93,9 @@ export class ChangeFeed {
    */
   onChange (listener: (change: SkillChange) => void, onFilled = (): void => {}): () => void {
     const ledger = this.#ledger
-    const onChange = (change: LedgerChange): void => {
-      const seen = this.#seen(change)
-      // Updating the sum gives the same as adding up all skills again.
-      if (this.#version === change.version - 1) {
-        this.#sum += seen?.difference ?? 0n
-        this.#version = change.version
-      }
-      if (seen !== undefined) listener(seen.change)
+    const onChange = (each: LedgerChange): void => {
+      const change = this.#seen(each)?.change
+      if (change !== undefined) listener(change)
     }
     ledger.on('change', onChange).on('filled', onFilled)
     ledger.start()
@@ -144,12 +139,17 @@ export class ChangeFeed {
   }
 
   #sumNow (): bigint {
-    const { version, claims } = this.#ledger
-    if (this.#version !== version) {
+    const { version, claims, journal } = this.#ledger
+    if (this.#version === version) return this.#sum
+    // To apply the changes since then gives the same as to add up all skills.
+    const missed = journal.slice(this.#version - version)
+    if (missed[0]?.version === this.#version + 1) {
+      for (const change of missed) this.#sum += this.#seen(change)?.difference ?? 0n
+    } else {
       this.#sum = 0n
       for (const [name, of] of claims) this.#sum += this.#contentIn(name, of)?.part ?? 0n
-      this.#version = version
     }
+    this.#version = version
     return this.#sum
   }
 }
