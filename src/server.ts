@@ -6,6 +6,7 @@ import type { Logger } from 'pino'
 import { buildApp } from './app.ts'
 import { reasonOf } from './operator/files.ts'
 import { ConfigError, type Environment } from './operator/setting.ts'
+import { replaceListeners } from './operator/signals.ts'
 import type { Config } from './config/settings.ts'
 import { coalesce } from './core/shared/async.ts'
 import { errorCode } from './core/shared/system-errors.ts'
@@ -104,9 +105,9 @@ export async function startServer (config: Config, options: ServerOptions): Prom
 function stopAtSignals ({ logger, shutdown }: Omit<Base, 'output'>, isPreview: boolean): void {
   // These replace the listeners that every command starts with. A preview also ends with its terminal.
   const handled = ['SIGINT', 'SIGTERM', ...isPreview ? ['SIGHUP'] as const : []] as const
-  for (const signal of handled) process.removeAllListeners(signal)
   const skip: typeof NOT_HANDLED = isPreview ? NOT_HANDLED : [...NOT_HANDLED, 'SIGHUP']
-  const signals = closeWithGrace({ delay: false, logger, skip }, async ({ signal, err }) => {
+  const signals = replaceListeners(handled, () => closeWithGrace({ delay: false, logger, skip }, async (event) => {
+    const { signal, err } = event
     const delaySeconds = err ? 0 : shutdown.delaySeconds
     if (errorCode(err) === 'EMFILE') logger.fatal({ err }, 'stopping: too many open files: raise the limit (ulimit -n)')
     else if (err) logger.fatal({ err }, 'stopping because of an unhandled error')
@@ -114,7 +115,7 @@ function stopAtSignals ({ logger, shutdown }: Omit<Base, 'output'>, isPreview: b
     shutdown.isStopping = true
     await sleep(delaySeconds * 1_000)
     await shutdown.drain(logger)
-  })
+  }))
   // Removes the handlers after a failed start. During a stop they stay, so that a second signal ends the process.
   shutdown.add(() => { if (!shutdown.isStopping) signals.uninstall() })
 }

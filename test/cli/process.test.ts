@@ -54,6 +54,16 @@ t.test('K82: a reader of the output that leaves ends the command without a word'
   t.strictSame([code, stderr], [141, ''])
 })
 
+t.test('K91: from its first module on, each command has a listener of the signals that end it', async (t) => {
+  const preload = `data:text/javascript,${encodeURIComponent(`
+    process.on('removeListener', (name) => { if (name === 'SIGTERM' && process.listenerCount(name) === 0) process.exit(99) })
+  `)}`
+  const options = { nodeOptions: ['--import', preload] }
+  await startProcess(t, { args: ['serve', EXAMPLES], ...options })
+  const validation = launch(t, { args: ['validate', '--watch', EXAMPLES], ...options })
+  await validation.printed('waiting for changes')
+})
+
 t.test('K91: SIGTERM ends the process while it still loads its code, also as the first process ' +
   'of a container', async (t) => {
   const preload = `data:text/javascript,${encodeURIComponent(`

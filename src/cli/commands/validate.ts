@@ -1,5 +1,6 @@
 import { dirname, resolve, sep } from 'node:path'
 import { ConfigError, didYouMean, quote } from '../../operator/setting.ts'
+import { replaceListeners } from '../../operator/signals.ts'
 import { isHiddenPath } from '../../core/read/hidden.ts'
 import { baseName } from '../../core/shared/paths.ts'
 import { counted } from '../../core/shared/text.ts'
@@ -103,7 +104,8 @@ async function watch (
   paths: readonly string[], run: () => Promise<number>, { cwd, print, isTerminal = false }: CommandContext
 ): Promise<number> {
   const stopped = new Promise((resolve) => {
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.removeAllListeners(signal).once(signal, resolve)
+    const signals = ['SIGINT', 'SIGTERM'] as const
+    replaceListeners(signals, () => { for (const signal of signals) process.once(signal, resolve) })
   })
   const roots = paths.map((path) => resolve(cwd, path))
   // If a path is removed and created again, the event is one of the folder above.

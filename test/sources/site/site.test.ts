@@ -291,7 +291,7 @@ t.test('K85 K87: a site that is hostile, or goes away, leaves what was good befo
   const { sources, status, skills } = await openSources(t, [sourceAt(`well-known+${site.url}`, { timeoutMs: 2_000 })])
   const { answer } = site
   const endless = (response: ServerResponse): void => {
-    if (!response.destroyed) response.write('[1],'.repeat(16_384), () => { endless(response) })
+    response.write('[1],'.repeat(16_384), (error) => { if (error == null) endless(response) })
   }
   const faults: ReadonlyArray<readonly [string, FaultServer['answer']]> = [
     ['not_found', (_, response) => { response.writeHead(404).end() }],
