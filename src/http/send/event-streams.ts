@@ -51,7 +51,7 @@ export function createEventStreams (
     clearInterval(heartbeat)
     for (const [stream, response] of streams) {
       // The end of the stream would wait until the client has read all queued bytes.
-      if (response.writableNeedDrain) response.destroy()
+      if (response.writableLength > 0) response.destroy()
       else end(stream)
     }
   })
