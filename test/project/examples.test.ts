@@ -112,10 +112,10 @@ const loops: readonly Loop[] = [
     ...chat
   },
   ...['openai-responses', 'anthropic', 'gemini'].map((name) => ({
-    name: `${name}.ts`,
+    name: `${name}.mts`,
     command: example(name),
     missing: withoutSdk,
-    env: (origin: string) => shownEnv(`${name}.ts`, origin),
+    env: (origin: string) => shownEnv(`${name}.mts`, origin),
     refused: () => '401'
   }))
 ]
