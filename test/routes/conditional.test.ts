@@ -354,7 +354,7 @@ t.test('K68: archives, search and lists with entries are refused first, as a pag
   t.equal((await rawRequest(url, mcpCall('tools/list', {}))).status, 200)
 
   // On an idle machine, the mean delay may be 0.
-  const blocker = setInterval(() => { Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5) }, 1)
+  const blocker = setInterval(() => { Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20) }, 1)
   t.teardown(() => { clearInterval(blocker) })
   const late = await buildOverloaded(t, { maxEventLoopDelay: Number.MIN_VALUE })
   for (const target of [...COSTLY, ...USUAL, '/nothing-is-here']) {
