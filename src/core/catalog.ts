@@ -43,7 +43,7 @@ interface CatalogEvents {
   /** A skill was requested by name, and the index is out of date for it. */
   stale: [skill: SkillRef]
   listed: [root: Root, before: RootState]
-  /** Skills of a root have been compared with the disk; `isFailed` if the root could not be listed. */
+  /** Skills of a root have been compared with the disk; `isFailed` if that was not possible. */
   refreshed: [refresh: { readonly root: Root, readonly milliseconds: number, readonly isFailed: boolean }]
 }
 
@@ -193,6 +193,16 @@ export class Catalog extends EventEmitter<CatalogEvents> {
   /** Compares all files of skills of a root, by default of all, with the disk, and reads skills that differ. */
   async refresh (root: Root, names?: ReadonlySet<string>): Promise<void> {
     const startedAt = performance.now()
+    let isFailed = true
+    try {
+      await this.#compareAll(root, names)
+      isFailed = root.failure?.state === 'failed'
+    } finally {
+      this.emit('refreshed', { root, milliseconds: performance.now() - startedAt, isFailed })
+    }
+  }
+
+  async #compareAll (root: Root, names: ReadonlySet<string> | undefined): Promise<void> {
     await (names === undefined ? root.list() : root.sync())
     const changes: IndexChange[] = []
     const index = this.#indexOf(root)
@@ -207,8 +217,6 @@ export class Catalog extends EventEmitter<CatalogEvents> {
     }
     this.#commit(root, changes)
     if (names === undefined) root.isIndexed = true
-    const isFailed = root.failure?.state === 'failed'
-    this.emit('refreshed', { root, milliseconds: performance.now() - startedAt, isFailed })
   }
 
   /** Returns undefined for a skill that is as it was. */

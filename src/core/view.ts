@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Catalog, IsVisible } from './catalog.ts'
 import { ChangeFeed } from './events/change-feed.ts'
-import { finding, isUsable } from './format/findings.ts'
+import { finding } from './format/findings.ts'
 import type { Ledger } from './ledger.ts'
 import type { IndexedSkill } from './read-skill.ts'
 import { KeptState, PresentState, type SkillState } from './revisions/state.ts'
@@ -10,7 +10,7 @@ import type { Root } from './roots/root.ts'
 import { fileError, folderError, mainFileError, RevisionChangedError, SkillError, skillError } from './shared/errors.ts'
 import type { CatalogSkill, Finding, SkillMetadata } from './shared/skill.ts'
 import { hasForbiddenSequence } from './shared/skill-name.ts'
-import { keepIfEqual } from './shared/text.ts'
+import { VisibleSkills } from './visible-skills.ts'
 import type { Refresher } from './watch/refresher.ts'
 
 /** Attempts to read a skill that changes meanwhile, and the pause before the second one, in milliseconds. */
@@ -40,19 +40,14 @@ export class View {
   readonly scope: string
   readonly parts: ViewParts
   readonly grantOf: GrantOf
+  protected readonly visible: VisibleSkills
   #feed: ChangeFeed | undefined
-  /** The index of this view, as of these generations of the catalog. */
-  #owners: ReadonlyMap<string, Root> = new Map()
-  #names: readonly string[] = []
-  #namesOf = -1
-  #available: readonly SkillMetadata[] = []
-  #availableOf = -1
-  #generation = 0
 
-  constructor (scope: string, grantOf: GrantOf, parts: ViewParts) {
+  constructor (scope: string, grantOf: GrantOf, parts: ViewParts, visible?: VisibleSkills) {
     this.scope = scope
     this.parts = parts
     this.grantOf = grantOf
+    this.visible = visible ?? new VisibleSkills(parts.catalog, this.#isVisible)
   }
 
   isGranted (root: string, name: string): boolean {
@@ -85,8 +80,7 @@ export class View {
 
   /** The same from the index. */
   indexedNames (): readonly string[] {
-    this.#updateNames()
-    return this.#names
+    return this.visible.names
   }
 
   /** Returns undefined for no such skill, also for a name that no skill can have. */
@@ -101,13 +95,12 @@ export class View {
 
   /** The same from the index. */
   findIndexed (name: string): CatalogSkill | undefined {
-    const root = this.#ownerOf(name)
-    return root && this.parts.catalog.skillsIn(root).get(name)
+    return this.visible.find(name)
   }
 
   /** Name of the root that a skill comes from. */
   rootOf (name: string): string | undefined {
-    return this.#ownerOf(name)?.name
+    return this.visible.ownerOf(name)?.name
   }
 
   /** Resolves after the first index: from then on, every change of any file is reported. */
@@ -121,24 +114,15 @@ export class View {
     return this.availableIndexed()
   }
 
-  /** The same from the index; the same array while nothing changes. */
   availableIndexed (): readonly SkillMetadata[] {
-    const { generation } = this.parts.catalog
-    if (this.#availableOf !== generation) {
-      const skills = this.indexedNames().flatMap((name) => this.findIndexed(name) ?? [])
-      const available = keepIfEqual(this.#available, skills.filter(isUsable).map(({ metadata }) => metadata))
-      if (available !== this.#available) this.#generation++
-      this.#available = available
-      this.#availableOf = generation
-    }
-    return this.#available
+    return this.visible.available
   }
 
   /** Finds the names of skills that match a query, best match first. @throws a `folderError` if there is no root */
   async search (query: string): Promise<readonly string[]> {
     await this.list()
     await this.parts.refresher.mostlyIndexed(this.roots)
-    return await this.parts.search.search(query, ({ root, name }) => this.#ownerOf(name) === root)
+    return await this.parts.search.search(query, ({ root, name }) => this.visible.ownerOf(name) === root)
   }
 
   /**
@@ -206,13 +190,12 @@ export class View {
    * @param revision `sha256:<hex>`, or `current` for the one that each skill has at its first read
    */
   at (revision: string): PinnedView {
-    return new PinnedView(this, revision)
+    return new PinnedView(this, revision, this.visible)
   }
 
   /** Goes up with each change of the names, and of the metadata of valid skills. */
   get generation (): number {
-    this.availableIndexed()
-    return this.#generation
+    return this.visible.generation
   }
 
   /** Error of a view whose roots are all missing; undefined if one exists. */
@@ -221,26 +204,6 @@ export class View {
     if (errors.length === 0) return this.scope === '' ? folderError.notFound('') : undefined
     if (errors.includes(undefined)) return undefined
     return errors.find((error) => error?.code === 'skills_folder_permission_denied') ?? errors[0]
-  }
-
-  #ownerOf (name: string): Root | undefined {
-    this.#updateNames()
-    return this.#owners.get(name)
-  }
-
-  #updateNames (): void {
-    const { listingGeneration, names, roots } = this.parts.catalog
-    if (this.#namesOf === listingGeneration) return
-    const owners = new Map<string, Root>()
-    for (const name of names) {
-      const owner = roots.find((root) => root.folders.has(name) && this.#isVisible(root, name))
-      if (owner !== undefined) owners.set(name, owner)
-    }
-    const visible = keepIfEqual(this.#names, [...owners.keys()])
-    if (visible !== this.#names) this.#generation++
-    this.#names = visible
-    this.#owners = owners
-    this.#namesOf = listingGeneration
   }
 
   /** While a root has never answered, nobody knows whether it has the skill. */
@@ -267,8 +230,8 @@ export class PinnedView extends View {
   readonly #revision: string
   readonly #read = new Map<string, string>()
 
-  constructor (view: View, revision: string) {
-    super(view.scope, view.grantOf, view.parts)
+  constructor (view: View, revision: string, visible: VisibleSkills) {
+    super(view.scope, view.grantOf, view.parts, visible)
     this.#view = view
     this.#revision = revision
   }

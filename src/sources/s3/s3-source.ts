@@ -62,8 +62,12 @@ export async function fetch (source: S3Source, { known, signal, env }: FetchOpti
         await pLimit(MAX_DOWNLOADS).map(files, async (file) => {
           const { path, id, size } = file.entry
           const answer = await ask(source.prefixPath + path, {}, { 'if-match': id }, [404, 412])
+          if (answer.status !== 200) {
+            answer.body.destroy()
+            throw changedError()
+          }
           const bytes = await readBody(answer, MAX_FILE_BYTES)
-          if (answer.status !== 200 || bytes.length !== size) throw changedError()
+          if (bytes.length !== size) throw changedError()
           await use(file, bytes)
         })
       }
